@@ -1,0 +1,117 @@
+"""The console's queries: `inferbus.v1.api.console.<query>`."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from inferbus_contracts.api.objects import Reply
+from inferbus_contracts.base import EventData
+from inferbus_contracts.subjects import ROOT
+
+
+class ConsoleQuery(StrEnum):
+    """What can be asked for."""
+
+    WHY = "why"
+    TOP = "top"
+    STATUS = "status"
+    ORDER = "order"
+
+
+def console_subject(query: ConsoleQuery) -> str:
+    """Where a query goes."""
+    return f"{ROOT}.api.console.{query.value}"
+
+
+class WhyRequest(EventData):
+    """The last decisions about a target, newest first."""
+
+    target: str
+    """Key of a target or policy; a bare name where it is unambiguous."""
+    limit: int = Field(default=1, ge=1, le=100)
+
+
+class ExplainedDecision(EventData):
+    """One decision and what became of it."""
+
+    id: str
+    type: str
+    time_ms: int
+    sequence: int
+    key: str
+    body: dict[str, Any]
+    """The event's body: `ScalingDecided` or `ScalingAllocated`."""
+    applied: list[dict[str, Any]] = Field(default_factory=list)
+    """Bodies of the `scaling.applied` events that answer it."""
+
+
+class WhyReply(Reply):
+    """Decisions, newest first."""
+
+    decisions: list[ExplainedDecision] = Field(default_factory=list)
+
+
+class TopRequest(EventData):
+    """The live picture of all targets and models."""
+
+
+class TargetRow(EventData):
+    """One workload."""
+
+    target: str
+    desired: int
+    replicas: int
+    ready: int
+    policy: str = ""
+    last_decision: str = ""
+    """What was decided last and by which limiter, in a few words."""
+    last_decision_ms: int | None = None
+    metrics: dict[str, float] = Field(default_factory=dict)
+
+
+class ModelRow(EventData):
+    """The traffic of one client-facing model over the last ten seconds."""
+
+    model: str
+    target: str
+    requests_per_second: float
+    errors_per_second: float
+    output_tokens_per_second: float
+    queued: int
+    in_flight: int
+    ttft_p50_ms: float | None = None
+    ttft_p99_ms: float | None = None
+
+
+class TopReply(Reply):
+    """Rows in key order."""
+
+    targets: list[TargetRow] = Field(default_factory=list)
+    models: list[ModelRow] = Field(default_factory=list)
+
+
+class OrderVerb(StrEnum):
+    """What a person may order."""
+
+    FREEZE = "freeze"
+    THAW = "thaw"
+    APPROVE = "approve"
+
+
+class OrderRequest(EventData):
+    """An order; it becomes a `control.*` event."""
+
+    verb: OrderVerb
+    scope: str
+    """Key of a target, `Namespace/_/<name>` or `Platform/_/all`."""
+    who: str
+    why: str
+    until_ms: int | None = None
+    decision_id: str | None = None
+
+
+class OrderReply(Reply):
+    """The id of the event that the order became."""
+
+    event_id: str = ""

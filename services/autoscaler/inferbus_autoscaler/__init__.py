@@ -1,0 +1,1 @@
+"""Turns samples and demand into replica decisions that explain themselves."""

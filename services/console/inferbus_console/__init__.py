@@ -1,0 +1,1 @@
+"""Answers the questions of people: why, top, replay control."""

@@ -1,0 +1,1 @@
+"""The engine's sidecar: normalised metrics, adapters, drain, health."""

@@ -1,0 +1,1 @@
+"""Scrapes engine metrics pages and emits one sample per policy target."""

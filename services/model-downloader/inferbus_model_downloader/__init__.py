@@ -1,0 +1,1 @@
+"""Fetches model artifacts once per node: resumable, checked, atomic."""

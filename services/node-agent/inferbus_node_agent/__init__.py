@@ -1,0 +1,1 @@
+"""Runs the pods of one machine as processes; survives its own death."""

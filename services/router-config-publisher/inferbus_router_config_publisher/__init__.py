@@ -1,0 +1,1 @@
+"""Joins routes, model servers and endpoints into the routers' tables."""

@@ -1,0 +1,1 @@
+"""OpenAI-compatible data plane on uvloop protocols."""

@@ -1,0 +1,1 @@
+"""Plans and drives groups, roles and pods; the only actuator of decisions."""

@@ -1,0 +1,1 @@
+"""The bus, clock, leases, settings and process tools that the services share."""
