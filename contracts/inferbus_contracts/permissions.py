@@ -134,10 +134,12 @@ def _stream_infos(service: Service) -> Iterator[str]:
 
 def _payloads() -> Iterator[str]:
     stream = f"OBJ_{PAYLOADS_STORE}"
+    yield f"{_API}.STREAM.NAMES"
     yield f"$O.{PAYLOADS_STORE}.>"
     yield f"{_API}.STREAM.INFO.{stream}"
     yield f"{_API}.DIRECT.GET.{stream}.>"
     yield f"{_API}.STREAM.MSG.GET.{stream}"
+    yield f"{_API}.CONSUMER.CREATE.{stream}"
     yield f"{_API}.CONSUMER.CREATE.{stream}.>"
     yield f"{_API}.CONSUMER.DELETE.{stream}.*"
 

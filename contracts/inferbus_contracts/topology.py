@@ -5,7 +5,7 @@ explained beside it. Sizes are shares of the storage limit, see `StreamSpec.shar
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from inferbus_contracts.catalog import EVENTS, Stream
 from inferbus_contracts.events.scaling import Woken
@@ -74,8 +74,10 @@ class StreamSpec:
     deletion_marker_ttl_seconds: int = 0
     refuse_when_full: bool = False
     """A full stream refuses new messages; otherwise it drops its oldest."""
-    share: float = 0.05
-    """The most it may take of the storage limit, 0 to 1."""
+    share: float | None = 0.05
+    """The most it may take of the storage limit, 0 to 1; None: as much as there is."""
+    in_memory: bool = False
+    """Lost with the server: only for what its writers repeat anyway."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +98,6 @@ class Topology:
 
     streams: tuple[StreamSpec, ...]
     durables: tuple[DurableSpec, ...]
-    payload_stores: tuple[str, ...] = field(default=(PAYLOADS_STORE,))
 
 
 INBOX_EVENTS: dict[Service, tuple[str, ...]] = {
@@ -178,6 +179,14 @@ def topology(nodes: Iterable[str] = ()) -> Topology:
                 max_age_seconds=7 * DAY,
                 share=0.01,
             ),
+            StreamSpec(
+                name=f"OBJ_{PAYLOADS_STORE}",
+                subjects=(f"$O.{PAYLOADS_STORE}.C.>", f"$O.{PAYLOADS_STORE}.M.>"),
+                max_age_seconds=14 * DAY,
+                rollup=True,
+                refuse_when_full=True,
+                share=0.05,
+            ),
             *_buckets(),
         ),
         durables=(
@@ -238,8 +247,7 @@ def _event_streams() -> tuple[StreamSpec, ...]:
             timers=True,
             rollup=True,
             message_ttl=True,
-            refuse_when_full=True,
-            share=0.15,
+            share=None,  # a stream with timers cannot refuse, and no decision may be dropped
         ),
         StreamSpec(
             name=Stream.ROUTES,
@@ -279,7 +287,9 @@ def _inbox(service: Service) -> StreamSpec:
 
 
 def _buckets() -> tuple[StreamSpec, ...]:
-    def bucket(name: str, share: float, max_age_seconds: int = 0, marker: int = 0) -> StreamSpec:
+    def bucket(
+        name: str, share: float, max_age_seconds: int = 0, marker: int = 0, in_memory: bool = False
+    ) -> StreamSpec:
         return StreamSpec(
             name=bucket_stream(name),
             subjects=(bucket_subject(name),),
@@ -291,11 +301,12 @@ def _buckets() -> tuple[StreamSpec, ...]:
             deletion_marker_ttl_seconds=marker,
             refuse_when_full=True,
             share=share,
+            in_memory=in_memory,
         )
 
     return (
         bucket(OBJECTS_BUCKET, 0.1, marker=HOUR),
-        bucket(MEMBERS_BUCKET, 0.005, max_age_seconds=MEMBER_TTL_SECONDS),
+        bucket(MEMBERS_BUCKET, 0.001, max_age_seconds=MEMBER_TTL_SECONDS, in_memory=True),
         bucket(CLOCK_BUCKET, 0.005),
     )
 

@@ -26,8 +26,6 @@ class BusSettings(BaseSettings):
     nats_url: str = "nats://127.0.0.1:4222"
     nats_credentials: Path | None = None
     """JSON file with one `{user: password}` entry per service; None: no authentication."""
-    clock_rate: float = Field(default=1.0, gt=0, le=10_000)
-    """Virtual seconds per real second; the same for all services of a platform."""
     instance: str = Field(default_factory=socket.gethostname, min_length=1, max_length=64)
     """Tells instances of one service apart in logs, memberships and event sources."""
     subject_prefix: str = ""

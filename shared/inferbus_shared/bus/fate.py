@@ -1,0 +1,95 @@
+"""What becomes of an event whose handler doesn't simply succeed.
+
+A handler returns: acknowledged. It raises `Retry`: delivered again after the delay, and the line
+behind it waits. It raises `Reject`: to the dead letters with the reason. Anything else is a bug: to
+the dead letters with its traceback, and the stream goes on. There is no other way.
+"""
+
+import asyncio
+import contextlib
+import traceback
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from nats.aio.msg import Msg
+
+from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.services import Service
+from inferbus_contracts.topology import ACK_WAIT_SECONDS, DEAD_LETTER_ROOT, MAX_DELIVER
+from inferbus_shared.bus.messages import Delivered, Outgoing
+
+MAX_RETRIES = MAX_DELIVER - 2
+"""After that many retries an event goes to the dead letters; the server's own limit is beyond."""
+
+_MAX_REASON = 4_000
+
+
+class Retry(Exception):  # noqa: N818 - a word of the acknowledgement vocabulary
+    """Try again later."""
+
+    def __init__(self, delay_seconds: float, reason: str) -> None:
+        super().__init__(reason)
+        self.delay_seconds = delay_seconds
+
+
+class Reject(Exception):  # noqa: N818
+    """The event can never be handled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Deliver it again after that many seconds."""
+
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Put it aside, with the reason."""
+
+    reason: str
+
+
+def fate_of(error: Exception, deliveries: int) -> Again | Dead:
+    """What becomes of an event whose handler raised, at its n-th delivery (from 1)."""
+    if isinstance(error, Retry):
+        if deliveries <= MAX_RETRIES:
+            return Again(error.delay_seconds)
+        return Dead(f"given up after {deliveries} deliveries: {error}")
+    if isinstance(error, Reject | ProblemsError):
+        return Dead(str(error))
+    return Dead("".join(traceback.format_exception(error)))
+
+
+def dead_letter(service: Service, message: Delivered, reason: str, consumer: str) -> Outgoing:
+    """The dead letter of an event: its own headers and body, the reason, and where it stood."""
+    own = {name: value for name, value in message.headers.items() if name.startswith("ce-")}
+    shown = reason if len(reason) <= _MAX_REASON else f"…{reason[-_MAX_REASON:]}"
+    return Outgoing(
+        f"{DEAD_LETTER_ROOT}.{service.value}.{message.subject}",
+        message.data,
+        own
+        | {
+            "inferbus-reason": shown.replace("\n", " ⏎ "),
+            "inferbus-stream": message.stream,
+            "inferbus-sequence": str(message.sequence),
+            "inferbus-consumer": consumer,
+            "Nats-Msg-Id": f"dlq-{message.stream}-{consumer}-{message.sequence}",
+        },
+    )
+
+
+@contextlib.asynccontextmanager
+async def working(message: Msg) -> AsyncIterator[None]:
+    """Tell the server, while the block runs, that the event is being worked on."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(ACK_WAIT_SECONDS / 3)
+            await message.in_progress()
+
+    beating = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()

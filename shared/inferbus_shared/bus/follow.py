@@ -1,0 +1,169 @@
+"""Following a stream from a chosen start, for ever, without gaps or repetitions.
+
+A follower is an ephemeral consumer that is rebuilt behind the last message seen whenever the server
+lost it (restart, long disconnect), and from the start when the stream itself was made anew. Folding
+last-per-subject facts, watching a bucket, tapping history and replaying it are all this.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_shared.bus.connection import Connection
+from inferbus_shared.bus.jetstream import STREAM_NOT_FOUND, JetStreamError, api
+from inferbus_shared.bus.messages import Delivered, delivered
+from inferbus_shared.bus.pull import ConsumerGoneError, LongPoll
+
+log = logging.getLogger("inferbus.bus")
+
+BATCH = 256
+INACTIVE_SECONDS = 120.0
+RETRY_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a follower starts."""
+
+    policy: dict[str, Any] = field(default_factory=lambda: {"deliver_policy": "all"})
+
+    @classmethod
+    def last_per_subject(cls) -> "Start":
+        """The newest message of every subject, then everything new."""
+        return cls({"deliver_policy": "last_per_subject"})
+
+    @classmethod
+    def everything(cls) -> "Start":
+        """From the first message kept."""
+        return cls()
+
+    @classmethod
+    def new(cls) -> "Start":
+        """Only what is stored from now on."""
+        return cls({"deliver_policy": "new"})
+
+    @classmethod
+    def sequence(cls, first: int) -> "Start":
+        """From one sequence on, that one included."""
+        return cls({"deliver_policy": "by_start_sequence", "opt_start_seq": max(first, 1)})
+
+    @classmethod
+    def time(cls, real_ms: int) -> "Start":
+        """What was stored at or after a real time, milliseconds since 1970."""
+        moment = datetime.fromtimestamp(real_ms / 1000, UTC)
+        return cls({"deliver_policy": "by_start_time", "opt_start_time": moment.isoformat()})
+
+
+class Follower:
+    """One followed filter of one stream."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        stream: str,
+        filter_: str,
+        start: Start,
+        *,
+        on_restart: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_restart` is called when everything will be delivered from the start again."""
+        self._connection = connection
+        self._stream = stream
+        self._filter = filter_
+        self._start = start
+        self._on_restart = on_restart
+        self._last_sequence = 0
+        self._initial: int | None = None
+        self._caught_up = asyncio.Event()
+
+    async def caught_up(self) -> None:
+        """Wait until everything that stood in the stream at the start has been handled."""
+        await self._caught_up.wait()
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything that stood there at the start has been handled."""
+        return self._caught_up.is_set()
+
+    async def messages(self) -> AsyncIterator[Delivered]:
+        """Every message from the start on; a message counts as handled when the next is asked for.
+
+        Raises `ProblemsError` when the stream doesn't exist.
+        """
+        while True:
+            consumer = await self._create()
+            poll = LongPoll(self._connection, self._stream, consumer, BATCH)
+            try:
+                while True:
+                    if self._initial is not None and self._initial <= 0:
+                        self._caught_up.set()
+                    message = delivered(await poll.next())
+                    if message.sequence <= self._last_sequence:
+                        continue
+                    yield message
+                    self._last_sequence = message.sequence
+                    if self._initial is not None:
+                        self._initial = min(self._initial - 1, message.pending)
+            except ConsumerGoneError as gone:
+                log.info(
+                    "following anew", extra={"stream": self._stream, "reason": str(gone) or "gone"}
+                )
+            finally:
+                await poll.close()
+
+    async def _create(self) -> str:
+        """A new consumer behind the last message seen; returns its name."""
+        while True:
+            name = f"{self._connection.service.value}-{secrets.token_hex(6)}"
+            try:
+                last = await self._last_stored()
+                if last < self._last_sequence:
+                    self._last_sequence = 0
+                    self._on_restart()
+                if self._start == Start.new() and self._initial is None:
+                    self._last_sequence = last
+                resumed = Start.sequence(self._last_sequence + 1)
+                policy = resumed.policy if self._last_sequence else self._start.policy
+                answer = await api(
+                    self._connection,
+                    f"CONSUMER.CREATE.{self._stream}.{name}.{self._filter}",
+                    {"stream_name": self._stream, "config": self._config(name) | policy},
+                )
+            except JetStreamError as error:
+                if error.code == STREAM_NOT_FOUND and not self._caught_up.is_set():
+                    raise ProblemsError(_missing(self._stream)) from error
+                log.warning("cannot follow yet", extra={"error": str(error)})
+            except ProblemsError as error:
+                log.warning("cannot follow yet", extra={"error": str(error)})
+            else:
+                if self._initial is None:
+                    self._initial = int(answer["num_pending"])
+                return name
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _last_stored(self) -> int:
+        info = await api(self._connection, f"STREAM.INFO.{self._stream}")
+        return int(info["state"]["last_seq"])
+
+    def _config(self, name: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "filter_subject": self._filter,
+            "ack_policy": "none",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": int(INACTIVE_SECONDS * 1e9),
+        }
+
+
+def _missing(stream: str) -> Problem:
+    return Problem(
+        code=ErrorCode.TOPOLOGY_MISSING,
+        message=f"stream {stream} does not exist",
+        remedy="run `inferbus provision` against this NATS server",
+    )

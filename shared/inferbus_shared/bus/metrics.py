@@ -1,0 +1,37 @@
+"""What every service measures about its own work on the bus.
+
+Labels are event types, never keys: their number is bounded by the catalog.
+"""
+
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from inferbus_contracts.services import Service
+
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class BusMetrics:
+    """Events handled: how many, how they ended, how long they took."""
+
+    def __init__(self, service: Service, registry: CollectorRegistry) -> None:
+        prefix = f"inferbus_{service.value.replace('-', '_')}"
+        self._events = Counter(
+            f"{prefix}_events_total",
+            "Events and requests handled, by type and outcome.",
+            ("type", "outcome"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            f"{prefix}_handling_seconds",
+            "Time from delivery to acknowledgement or reply.",
+            ("type",),
+            buckets=_BOUNDS,
+            registry=registry,
+        )
+
+    def handled(self, type_: str, outcome: str, started: float) -> None:
+        """Count one; `started` is the `time.perf_counter` of its arrival."""
+        self._events.labels(type_, outcome).inc()
+        self._seconds.labels(type_).observe(time.perf_counter() - started)

@@ -1,0 +1,104 @@
+"""Long polls of one pull consumer.
+
+One request for the next messages stands at the server at any time; heartbeats prove that it still
+does. The request is put again when it expires, after a reconnect (the server forgot it with the
+connection) and when heartbeats stay away. Nothing here ever spins: every retry waits.
+"""
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from inferbus_shared.bus.connection import Connection
+
+log = logging.getLogger("inferbus.bus")
+
+EXPIRES_SECONDS = 60.0
+HEARTBEAT_SECONDS = 10.0
+SILENCE_SECONDS = 2.5 * HEARTBEAT_SECONDS
+RETRY_SECONDS = 0.5
+
+_HEARTBEAT, _NO_CONSUMER, _TIMEOUT, _CONFLICT, _NO_RESPONDER = "100", "404", "408", "409", "503"
+
+
+class ConsumerGoneError(Exception):
+    """The consumer doesn't exist (any more)."""
+
+
+class LongPoll:
+    """The messages of one consumer, in order, each handed out once per delivery."""
+
+    def __init__(self, connection: Connection, stream: str, consumer: str, batch: int = 1) -> None:
+        self._connection = connection
+        self._client = connection.client
+        self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        self._batch = batch
+        self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
+        self._outstanding = 0
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+        self._forget_reconnects = connection.on_reconnect(self._wake)
+
+    async def next(self) -> Msg:
+        """The next message, waiting for it as long as it takes.
+
+        Raises `ConsumerGoneError` when the server says that there is no such consumer.
+        """
+        while True:
+            if self._outstanding <= 0:
+                await self._request()
+            try:
+                message = await asyncio.wait_for(self._arrived.get(), SILENCE_SECONDS)
+            except TimeoutError:
+                message = None
+            if message is None:
+                self._outstanding = 0
+                continue
+            status = (message.headers or {}).get("Status")
+            if status is None:
+                self._outstanding -= 1
+                return message
+            await self._told(status, (message.headers or {}).get("Description", ""))
+
+    async def close(self) -> None:
+        """Take the request back: the server hands its messages to others at once."""
+        self._forget_reconnects()
+        if self._subscription is not None:
+            with suppress(Exception):  # the connection may be gone already
+                await self._subscription.unsubscribe()
+            self._subscription = None
+
+    async def _request(self) -> None:
+        if self._subscription is None:
+            self._inbox = self._client.new_inbox()
+            self._subscription = await self._client.subscribe(self._inbox, cb=self._arrived.put)
+        self._outstanding = self._batch
+        body = {
+            "batch": self._batch,
+            "expires": int(EXPIRES_SECONDS * 1e9),
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * 1e9),
+        }
+        await self._client.publish(self._subject, json.dumps(body).encode(), reply=self._inbox)
+
+    async def _told(self, status: str, description: str) -> None:
+        if status == _HEARTBEAT:
+            return
+        self._outstanding = 0
+        if status == _TIMEOUT:
+            return
+        gone = "deleted" in description.lower() or "no consumer" in description.lower()
+        if gone and status in (_CONFLICT, _NO_CONSUMER):
+            raise ConsumerGoneError(description)
+        if status == _NO_RESPONDER:
+            # JetStream isn't up yet, or the consumer is gone and its subject has no listener.
+            await asyncio.sleep(RETRY_SECONDS)
+            raise ConsumerGoneError("nobody serves the consumer")
+        log.debug("poll ended", extra={"status": status, "description": description})
+        await asyncio.sleep(RETRY_SECONDS)
+
+    def _wake(self) -> None:
+        self._arrived.put_nowait(None)

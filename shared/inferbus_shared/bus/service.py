@@ -1,0 +1,185 @@
+"""The life of a service on the bus: connect, check, wire, serve until told to stop, drain.
+
+A background task that ends with an exception ends the process: whoever supervises it starts a fresh
+one, and the log says why. SIGTERM and SIGINT let running handlers finish first.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Generic, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from inferbus_contracts.api.objects import Reply
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.services import Service
+from inferbus_contracts.topology import DurableSpec, topology
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.connection import Connection
+from inferbus_shared.bus.consume import BusBroker, EventHandler, RequestT
+from inferbus_shared.bus.metrics import BusMetrics
+from inferbus_shared.bus.provision import read_anchor
+from inferbus_shared.bus.readiness import missing, require
+from inferbus_shared.clock import SystemClock
+from inferbus_shared.program import EXIT_BUG, run_program
+from inferbus_shared.settings import BusSettings, ServiceSettings, load_settings
+from inferbus_shared.telemetry import HealthServer, set_up_logging
+
+log = logging.getLogger("inferbus.service")
+
+SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
+
+STOP_SECONDS = 12.0
+
+
+class Runtime(Generic[SettingsT]):
+    """What `serve` of a service is given: its settings, the bus, and places to hang its work."""
+
+    def __init__(
+        self, service: Service, settings: SettingsT, bus: Bus, registry: CollectorRegistry
+    ) -> None:
+        self.service = service
+        self.settings = settings
+        self.bus = bus
+        self.registry = registry
+        self._broker = BusBroker(bus, BusMetrics(service, registry))
+        self._durables: list[DurableSpec] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cleanups: list[Callable[[], Awaitable[None]]] = []
+        self._stop = asyncio.Event()
+        self._failure: BaseException | None = None
+
+    def on_inbox(self, handler: EventHandler, nodes: tuple[str, ...] = ()) -> None:
+        """Handle every durable of this service, one handler call at a time per durable."""
+        for durable in topology(nodes).durables:
+            if durable.service is self.service:
+                self._durables.append(durable)
+                self._broker.handle_durable(durable, handler)
+
+    def on_request(
+        self,
+        subject: str,
+        request: type[RequestT],
+        handler: Callable[[RequestT], Awaitable[Reply]],
+    ) -> None:
+        """Answer requests on a subject."""
+        self._broker.handle_requests(subject, request, handler)
+
+    def background(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run `work` until the service stops; its failure ends the service."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def on_stop(self, cleanup: Callable[[], Awaitable[None]]) -> None:
+        """Call `cleanup` when the service stops, last registered first."""
+        self._cleanups.append(cleanup)
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        self._stop.set()
+
+    async def missing(self) -> Mapping[str, str]:
+        """What keeps the service from being ready."""
+        return {**await missing(self.bus.connection, self._durables), **self._broker.missing}
+
+    async def run(self) -> None:
+        """Serve until stopped; raises what a background task failed with."""
+        await require(self.bus.connection, self._durables)
+        await self._broker.start()
+        log.info("serving")
+        await self._stop.wait()
+        log.info("stopping")
+        await self._shut_down()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _shut_down(self) -> None:
+        for subscriber in self._broker.subscribers:
+            await subscriber.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for cleanup in reversed(self._cleanups):
+            await cleanup()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and self._failure is None:
+            log.error("background work failed", extra={"task": task.get_name()})
+            self._failure = error
+        self._stop.set()
+
+
+Serve = Callable[[Runtime[SettingsT]], Awaitable[None]]
+
+
+def run_service(service: Service, settings: type[SettingsT], serve: Serve[SettingsT]) -> int:
+    """The `main` of a service: 0 after a clean stop, else what `run_program` says."""
+    set_up_logging(service.value)
+
+    def main() -> int:
+        return asyncio.run(_main(service, load_settings(settings), serve))
+
+    return run_program(main)
+
+
+async def _main(service: Service, settings: SettingsT, serve: Serve[SettingsT]) -> int:
+    bus_settings = load_settings(BusSettings)
+    connection = Connection(service, bus_settings)
+    await connection.open()
+    try:
+        bus = Bus(connection, SystemClock(await read_anchor(connection)))
+        registry = CollectorRegistry()
+        runtime = Runtime(service, settings, bus, registry)
+        health = HealthServer(registry, runtime.missing)
+        await _listen(health, settings)
+        runtime.on_stop(health.stop)
+        _stop_on_signals(runtime)
+        await serve(runtime)
+        await runtime.run()
+    finally:
+        await connection.close()
+    return 0
+
+
+async def _listen(health: HealthServer, settings: ServiceSettings) -> None:
+    try:
+        await health.start(settings.http_host, settings.http_port)
+    except OSError as error:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.PORT_IN_USE,
+                message=f"cannot serve metrics and health: {error.strerror or error}",
+                field=f"{settings.service.setting_prefix}HTTP_PORT",
+                value=settings.http_port,
+                remedy="choose another port, or 0 for any free one",
+            )
+        ) from error
+    log.info("health page", extra={"address": f"{settings.http_host}:{health.port}"})
+
+
+def _stop_on_signals(runtime: Runtime[Any]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_or_die, runtime)
+
+
+def _stop_or_die(runtime: Runtime[Any]) -> None:
+    """The first signal stops; what hasn't stopped in time is ended."""
+    runtime.stop()
+    asyncio.get_running_loop().call_later(STOP_SECONDS, _die)
+
+
+def _die() -> None:
+    log.error("not stopped in time", extra={"seconds": STOP_SECONDS})
+    sys.stderr.flush()
+    os._exit(EXIT_BUG)
