@@ -112,11 +112,12 @@ class Bus:
         namespace: str = "*",
     ) -> Follower:
         """The events of a type; from the last of each key unless `start` says otherwise."""
-        spec = EVENTS[event_type]
-        last_only = start is None and spec.stream is Stream.FACTS
+        stream: str = EVENTS[event_type].stream
+        if start is None and stream == Stream.FACTS:
+            stream = FACTS_LAST
         return Follower(
             self.connection,
-            FACTS_LAST if last_only else spec.stream,
+            stream,
             wildcard(event_type, kind, namespace),
             start or Start.last_per_subject(),
         )

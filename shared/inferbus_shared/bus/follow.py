@@ -6,9 +6,10 @@ last-per-subject facts, watching a bucket, tapping history and replaying it are 
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -90,7 +91,14 @@ class Follower:
         """Whether everything that stood there at the start has been handled."""
         return self._caught_up.is_set()
 
-    async def messages(self) -> AsyncIterator[Delivered]:
+    async def snapshot(self) -> AsyncIterator[Delivered]:
+        """What stood in the stream at the start, and then an end."""
+        messages = self.messages(stop_when_caught_up=True)
+        async with contextlib.aclosing(messages):
+            async for message in messages:
+                yield message
+
+    async def messages(self, stop_when_caught_up: bool = False) -> AsyncGenerator[Delivered, None]:
         """Every message from the start on; a message counts as handled when the next is asked for.
 
         Raises `ProblemsError` when the stream doesn't exist.
@@ -102,6 +110,8 @@ class Follower:
                 while True:
                     if self._initial is not None and self._initial <= 0:
                         self._caught_up.set()
+                        if stop_when_caught_up:
+                            return
                     message = delivered(await poll.next())
                     if message.sequence <= self._last_sequence:
                         continue

@@ -1,7 +1,9 @@
 """Facts that are written only when they differ from the last one on the bus.
 
 An observer remembers, per key, the digest and id of the last fact, read from the bus itself: ten
-restarts on a quiet system add nothing, and A, B, A are three facts.
+restarts on a quiet system add nothing, and A, B, A are three facts. Facts too old for the history
+are read from the stream of last values first; that one may lag behind by a moment, the history
+never does.
 """
 
 import logging
@@ -13,7 +15,8 @@ from inferbus_contracts.envelope import observation_id
 from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
-from inferbus_shared.bus.messages import Received
+from inferbus_shared.bus.follow import Start
+from inferbus_shared.bus.messages import Delivered, Received
 from inferbus_shared.bus.store import Stored
 
 log = logging.getLogger("inferbus.bus")
@@ -31,22 +34,22 @@ class Observer:
     def __init__(self, bus: Bus, event_type: str) -> None:
         self._bus = bus
         self._type = event_type
-        self._follower = bus.follow(event_type)
+        self._oldest = bus.follow(event_type)
+        self._history = bus.follow(event_type, Start.last_per_subject())
         self._last: dict[ObjectKey, _Last] = {}
         self._bodies: dict[ObjectKey, EventData] = {}
         self._unseen: dict[ObjectKey, str] = {}
 
     async def run(self) -> None:
         """Follow the bus; must run beside `observe`."""
-        async for message in self._follower.messages():
-            try:
-                self._remember(await self._bus.read(message))
-            except ProblemsError as error:
-                log.error("a fact cannot be read", extra={"problem": str(error)})
+        async for message in self._oldest.snapshot():
+            await self._read(message)
+        async for message in self._history.messages():
+            await self._read(message)
 
     async def ready(self) -> None:
         """Wait until the last facts on the bus are known."""
-        await self._follower.caught_up()
+        await self._history.caught_up()
 
     def last(self, key: ObjectKey) -> EventData | None:
         """The last fact of a key, as far as this instance has seen."""
@@ -81,6 +84,12 @@ class Observer:
         self._last[key] = _Last(content, id_)
         self._bodies[key] = data
         return stored
+
+    async def _read(self, message: Delivered) -> None:
+        try:
+            self._remember(await self._bus.read(message))
+        except ProblemsError as error:
+            log.error("a fact cannot be read", extra={"problem": str(error)})
 
     def _remember(self, event: Received[EventData]) -> None:
         own = self._unseen.get(event.key)
