@@ -1,0 +1,99 @@
+"""Listening, and stopping without losing a request.
+
+vLLM, TGI and TensorRT-LLM listen once the model is loaded; SGLang, llama.cpp and Ollama listen at
+once and answer 503 until then. A stop closes the listening socket, lets running requests finish for
+a bounded time, and then cuts them off.
+
+Invariant: a port that is taken is found out before the start-up time has passed.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from aiohttp import web
+
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_engine_simulator.effects import EngineRunner
+from inferbus_engine_simulator.faults import Disturber
+from inferbus_engine_simulator.handlers_engine import EngineHandlers
+from inferbus_engine_simulator.handlers_openai import OpenAiHandlers
+from inferbus_engine_simulator.handlers_simulator import SimulatorHandlers
+from inferbus_engine_simulator.http_replies import MAX_BODY_BYTES, engine_middleware
+from inferbus_engine_simulator.policy_engine_flags import EngineKind
+
+_LISTEN_WHILE_LOADING = (EngineKind.SGLANG, EngineKind.LLAMACPP, EngineKind.OLLAMA)
+_BACKLOG = 1024
+
+
+def build_app(
+    runner: EngineRunner,
+    address: str,
+    allow_adapter_updates: bool,
+    exit_process: Callable[[int], None],
+) -> web.Application:
+    """The HTTP interface of an engine; a follower of a multi-node engine answers probes only."""
+    app = web.Application(middlewares=[engine_middleware(runner)], client_max_size=MAX_BODY_BYTES)
+    engine = EngineHandlers(runner, allow_adapter_updates)
+    app.add_routes(SimulatorHandlers(runner).routes())
+    if runner.options.headless:
+        app.add_routes([web.get("/health", engine.health)])
+        return app
+    app.add_routes(engine.routes())
+    app.add_routes(OpenAiHandlers(runner, Disturber(runner, exit_process), address).routes())
+    return app
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket that doesn't listen yet; raises `ProblemsError` when the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        listener.close()
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.PORT_IN_USE,
+                message=f"can't listen: {error}",
+                field="--port",
+                value=f"{host}:{port}",
+                remedy="stop what uses the port, or choose another one",
+            )
+        ) from None
+    return listener
+
+
+async def serve(
+    app: web.Application,
+    runner: EngineRunner,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    drain_seconds: float,
+) -> None:
+    """Serve until `stop` is set and running requests are done, or `drain_seconds` have passed."""
+    app_runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=drain_seconds
+    )
+    await app_runner.setup()
+    try:
+        if runner.options.engine not in _LISTEN_WHILE_LOADING:
+            await _until_ready(runner, stop)
+        if not stop.is_set():
+            await web.SockSite(app_runner, listener, backlog=_BACKLOG).start()
+            await stop.wait()
+    finally:
+        await app_runner.cleanup()
+        runner.stop()
+        listener.close()
+
+
+async def _until_ready(runner: EngineRunner, stop: asyncio.Event) -> None:
+    loading = asyncio.ensure_future(runner.until_ready())
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loading.cancel()
+        stopping.cancel()
