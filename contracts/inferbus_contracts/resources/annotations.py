@@ -1,0 +1,157 @@
+"""The platform's own annotations (`inferbus.dev/…`): their names, and what their values say.
+
+Invariant: each value has one parser, used by admission and by whoever acts on it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_float
+
+PREFIX = "inferbus.dev/"
+OBJECTIVE = f"{PREFIX}objective"
+CAPACITY = f"{PREFIX}capacity"
+MODE = f"{PREFIX}mode"
+COMPAT = f"{PREFIX}compat"
+SCALER = f"{PREFIX}scaler"
+MODEL_NAME = f"{PREFIX}model-name"
+TOLERATIONS = f"{PREFIX}tolerations"
+
+_OBJECTIVE = re.compile(r"(?P<metric>[a-z]+)=(?P<limit>[^@]+)@(?P<percent>[0-9]+(?:\.[0-9]+)?)%")
+_CAPACITY = re.compile(r"(?P<unit>[a-z]+)=(?P<rate>[^/]+)/s")
+
+
+class ApplyMode(StrEnum):
+    """What happens with decisions about an object."""
+
+    AUTO = "auto"
+    ADVISE = "advise"
+    APPROVE = "approve"
+
+
+class Compat(StrEnum):
+    """Whose behaviour is reproduced, defects included."""
+
+    KTHENA_V01 = "kthena-v0.1"
+    KTHENA_HEAD = "kthena-head"
+
+
+class Scaler(StrEnum):
+    """Who scales an object: never both."""
+
+    INFERBUS = "inferbus"
+    HPA = "hpa"
+
+
+class ObjectiveMetric(StrEnum):
+    """What an objective limits: the time to the first token, or the wait for a replica."""
+
+    TTFT = "ttft"
+    WAIT = "wait"
+
+
+class CapacityUnit(StrEnum):
+    """What one replica's capacity is counted in."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """`percent` of requests stay within `limit_ms`."""
+
+    metric: ObjectiveMetric
+    limit_ms: int
+    percent: float
+    """Above 0, at most 100."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """What one replica serves."""
+
+    unit: CapacityUnit
+    per_second: float
+    """Above 0."""
+
+
+def parse_objective(text: str) -> Objective:
+    """Read e.g. `ttft=2s@99.5%`; raises `ValueError` saying what is wrong."""
+    match = _OBJECTIVE.fullmatch(text)
+    if match is None:
+        raise ValueError("should look like ttft=2s@99.5%")
+    limit_ms = parse_duration_ms(match["limit"])
+    percent = float(match["percent"])
+    if limit_ms <= 0 or not 0 < percent <= 100:
+        raise ValueError("needs a time above 0 and a percentage above 0 and up to 100")
+    return Objective(
+        metric=_word(ObjectiveMetric, match["metric"]), limit_ms=limit_ms, percent=percent
+    )
+
+
+def parse_capacity(text: str) -> Capacity:
+    """Read e.g. `requests=2.5/s` or `tokens=9000/s`; raises `ValueError` saying what is wrong."""
+    match = _CAPACITY.fullmatch(text)
+    if match is None:
+        raise ValueError("should look like requests=2.5/s or tokens=9000/s")
+    per_second = quantity_float(match["rate"])
+    if per_second <= 0:
+        raise ValueError("needs a rate above 0")
+    return Capacity(unit=_word(CapacityUnit, match["unit"]), per_second=per_second)
+
+
+def parse_tolerations(text: str) -> list[dict[str, Any]]:
+    """Read a JSON list of core/v1 tolerations; raises `ValueError` saying what is wrong."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"should be a JSON list of tolerations: {error}") from None
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError("should be a JSON list of mappings")
+    return value
+
+
+def compat_of(annotations: Mapping[str, str]) -> Compat | None:
+    """Whose behaviour is asked for; None means the platform's own, or a word nobody knows."""
+    value = annotations.get(COMPAT)
+    return Compat(value) if value in set(Compat) else None
+
+
+def problem_of(name: str, value: str) -> str | None:
+    """What is wrong with the value of one of the platform's annotations; None when nothing is."""
+    try:
+        _PARSERS.get(name, str)(value)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _word(words: type[StrEnum], value: str) -> Any:
+    if value not in set(words):
+        raise ValueError(f"{value!r} is not one of {', '.join(sorted(words))}")
+    return words(value)
+
+
+def _non_empty(value: str) -> str:
+    if not value.strip():
+        raise ValueError("should not be empty")
+    return value
+
+
+_PARSERS: dict[str, Any] = {
+    OBJECTIVE: parse_objective,
+    CAPACITY: parse_capacity,
+    MODE: lambda value: _word(ApplyMode, value),
+    COMPAT: lambda value: _word(Compat, value),
+    SCALER: lambda value: _word(Scaler, value),
+    MODEL_NAME: _non_empty,
+    TOLERATIONS: parse_tolerations,
+}
+
+KNOWN = frozenset(_PARSERS)
+"""The annotations that people may set."""

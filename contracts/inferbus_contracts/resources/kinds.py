@@ -1,0 +1,190 @@
+"""The registry of kinds: what each is called, where it lives, which model reads it.
+
+Invariant: a kind's token is unique and is what `ObjectKey.kind` holds. It is the kind's own name,
+except for core/v1 Service, whose token is `CoreService` because llmaz has a Service too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
+from inferbus_contracts.resources.backend_runtime import BackendRuntime
+from inferbus_contracts.resources.booster import ModelBooster
+from inferbus_contracts.resources.external_provider import ExternalModelProvider
+from inferbus_contracts.resources.inference import InferenceService, Playground
+from inferbus_contracts.resources.metadata import PassThrough, Resource
+from inferbus_contracts.resources.networking import ModelRoute, ModelServer
+from inferbus_contracts.resources.open_model import OpenModel
+from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
+from inferbus_contracts.resources.serving import ModelServing
+
+DEFAULT_NAMESPACE = "default"
+
+WORKLOAD_GROUP = "workload.serving.volcano.sh"
+NETWORKING_GROUP = "networking.serving.volcano.sh"
+LLMAZ_GROUP = "llmaz.io"
+LLMAZ_INFERENCE_GROUP = "inference.llmaz.io"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalePaths:
+    """Where the scale subresource of a kind reads and writes."""
+
+    spec: str = ".spec.replicas"
+    status: str = ".status.replicas"
+    selector: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of object."""
+
+    kind: str
+    group: str
+    """Empty for core."""
+    version: str
+    plural: str
+    model: type[Resource]
+    token: str = ""
+    """Unique among all kinds; the kind's own name unless that is taken."""
+    short_names: tuple[str, ...] = ()
+    namespaced: bool = True
+    scale: ScalePaths | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token", self.token or self.kind)
+
+    @property
+    def api_version(self) -> str:
+        """`<group>/<version>`, or the version alone for core."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def supporting(self) -> bool:
+        """Only identity is checked; the body passes through."""
+        return self.model is PassThrough
+
+    def key(self, name: str, namespace: str | None = None) -> ObjectKey:
+        """The key of an object of this kind; without a namespace it is in `default`."""
+        place = (namespace or DEFAULT_NAMESPACE) if self.namespaced else NO_NAMESPACE
+        return ObjectKey(self.token, place, name)
+
+
+def _kthena(model: type[Resource], group: str, scale: ScalePaths | None = None) -> Kind:
+    return Kind(
+        kind=model.__name__,
+        group=group,
+        version="v1alpha1",
+        plural=_plural(model.__name__),
+        model=model,
+        scale=scale,
+    )
+
+
+def _plural(kind: str) -> str:
+    word = kind.lower()
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+
+
+def _supporting(kind: str, group: str, version: str, *short_names: str, token: str = "") -> Kind:
+    return Kind(
+        kind=kind,
+        group=group,
+        version=version,
+        plural=_plural(kind),
+        model=PassThrough,
+        token=token,
+        short_names=short_names,
+    )
+
+
+_LLMAZ_SCALE = ScalePaths(selector=".status.selector")
+
+_ROWS = (
+    _kthena(ModelBooster, WORKLOAD_GROUP),
+    _kthena(ModelServing, WORKLOAD_GROUP, ScalePaths(selector=".status.labelSelector")),
+    _kthena(AutoscalingPolicy, WORKLOAD_GROUP),
+    _kthena(AutoscalingPolicyBinding, WORKLOAD_GROUP),
+    _kthena(ModelRoute, NETWORKING_GROUP),
+    _kthena(ModelServer, NETWORKING_GROUP),
+    _kthena(ExternalModelProvider, NETWORKING_GROUP),
+    Kind(
+        kind="OpenModel",
+        group=LLMAZ_GROUP,
+        version="v1alpha1",
+        plural="openmodels",
+        short_names=("om",),
+        namespaced=False,
+        model=OpenModel,
+    ),
+    Kind(
+        kind="BackendRuntime",
+        group=LLMAZ_INFERENCE_GROUP,
+        version="v1alpha1",
+        plural="backendruntimes",
+        short_names=("br",),
+        namespaced=False,
+        model=BackendRuntime,
+    ),
+    Kind(
+        kind="Playground",
+        group=LLMAZ_INFERENCE_GROUP,
+        version="v1alpha1",
+        plural="playgrounds",
+        short_names=("pl",),
+        model=Playground,
+        scale=_LLMAZ_SCALE,
+    ),
+    Kind(
+        kind="Service",
+        group=LLMAZ_INFERENCE_GROUP,
+        version="v1alpha1",
+        plural="services",
+        short_names=("isvc",),
+        model=InferenceService,
+        scale=_LLMAZ_SCALE,
+    ),
+    _supporting("ConfigMap", "", "v1", "cm"),
+    _supporting("Secret", "", "v1"),
+    _supporting("Pod", "", "v1", "po"),
+    _supporting("Service", "", "v1", "svc", token="CoreService"),
+    _supporting("ControllerRevision", "apps", "v1"),
+    _supporting("HorizontalPodAutoscaler", "autoscaling", "v2", "hpa"),
+    _supporting("LeaderWorkerSet", "leaderworkerset.x-k8s.io", "v1", "lws"),
+)
+
+KINDS: dict[str, Kind] = {row.token: row for row in _ROWS}
+"""Every kind by token."""
+
+_BY_DOCUMENT = {(row.api_version, row.kind): row for row in _ROWS}
+
+
+def find_kind(api_version: str, kind: str) -> Kind | None:
+    """The kind of a document; None when it isn't known."""
+    return _BY_DOCUMENT.get((api_version, kind))
+
+
+def kind_of(document: Mapping[str, Any]) -> Kind:
+    """The kind of an admitted document; raises `KeyError` when it isn't known."""
+    return _BY_DOCUMENT[document["apiVersion"], document["kind"]]
+
+
+def key_of(document: Mapping[str, Any]) -> ObjectKey:
+    """The key of an admitted document; raises `KeyError` when its kind isn't known."""
+    metadata = document["metadata"]
+    return kind_of(document).key(metadata["name"], metadata.get("namespace"))
+
+
+def kind_by_word(word: str) -> Kind | None:
+    """The kind people mean by a token, plural, short name or `plural.group`, whatever its case.
+
+    Where two kinds share a word, the one that isn't a supporting kind is meant.
+    """
+    wanted = word.lower()
+    for row in _ROWS:
+        words = {row.token.lower(), row.plural, *row.short_names, f"{row.plural}.{row.group}"}
+        if wanted in words:
+            return row
+    return None

@@ -1,0 +1,217 @@
+"""ModelRoute and ModelServer: which requests go where, and which pods answer them.
+
+Invariant: the union of all versions (routing spec 1.1 and 1.2) and of the engines of both
+platforms (ruling "engine enum").
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from inferbus_contracts.resources.document import ResourcePart
+from inferbus_contracts.resources.metadata import Resource
+from inferbus_contracts.resources.scalars import Count, Duration, Integer, Port, parse_duration_ms
+
+
+class StringMatch(ResourcePart):
+    """How a text must look; when several are given exact counts before prefix before regex."""
+
+    exact: str | None = None
+    prefix: str | None = None
+    regex: str | None = None
+    """An unanchored RE2 pattern."""
+
+
+class BodyMatch(ResourcePart):
+    """What the body of a request must say."""
+
+    model: str | None = None
+    """The model's name, exact; absent means any."""
+
+
+class ModelMatch(ResourcePart):
+    """All given conditions must hold."""
+
+    headers: dict[str, StringMatch] = Field(default_factory=dict)
+    """By header name, whatever its case."""
+    uri: StringMatch | None = None
+    """The path without the query."""
+    body: BodyMatch | None = None
+
+
+class TargetModel(ResourcePart):
+    """Where a rule sends a share of its requests."""
+
+    model_server_name: str | None = None
+    external_model_provider_name: str | None = None
+    """After v1.0.0."""
+    weight: Annotated[Integer, Field(ge=0, le=100)] = 100
+
+
+class RouteRule(ResourcePart):
+    """The first rule that matches decides."""
+
+    name: str | None = None
+    model_match: ModelMatch | None = None
+    """Absent matches every request."""
+    target_models: list[TargetModel] = Field(max_length=16)
+
+
+class RateUnit(StrEnum):
+    """The unit of time of a rate limit."""
+
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+
+
+class RedisAddress(ResourcePart):
+    """Where shared limits are counted."""
+
+    address: str
+    """host:port."""
+
+
+class GlobalRateLimit(ResourcePart):
+    """Limits that all routers count together."""
+
+    redis: RedisAddress | None = None
+
+
+class RateLimit(ResourcePart):
+    """Tokens per unit of time; an absent limit is none."""
+
+    input_tokens_per_unit: Annotated[Integer, Field(ge=1, le=2**32 - 1)] | None = None
+    output_tokens_per_unit: Annotated[Integer, Field(ge=1, le=2**32 - 1)] | None = None
+    unit: RateUnit = RateUnit.SECOND
+    global_: GlobalRateLimit | None = Field(default=None, alias="global")
+
+
+class ParentReference(ResourcePart):
+    """A Gateway that the route is attached to (v0.2.0)."""
+
+    name: str = Field(min_length=1, max_length=253)
+    group: str = "gateway.networking.k8s.io"
+    kind: str = "Gateway"
+    namespace: str | None = None
+    section_name: str | None = None
+    port: Port | None = None
+
+
+class ModelRouteSpec(ResourcePart):
+    """The models a route answers for and its rules."""
+
+    model_name: str | None = None
+    lora_adapters: list[str] = Field(default_factory=list, max_length=10)
+    parent_refs: list[ParentReference] = Field(default_factory=list)
+    rules: list[RouteRule] = Field(max_length=16)
+    rate_limit: RateLimit | None = None
+
+
+class ModelRoute(Resource):
+    """A route."""
+
+    spec: ModelRouteSpec
+
+
+class InferenceEngine(StrEnum):
+    """The engine behind a ModelServer; `OpenAI` is anything that speaks that API."""
+
+    VLLM = "vLLM"
+    SGLANG = "SGLang"
+    LLAMA_CPP = "LlamaCpp"
+    TGI = "TGI"
+    TENSORRT_LLM = "TensorRTLLM"
+    OLLAMA = "Ollama"
+    MINDIE = "MindIE"
+    OPENAI = "OpenAI"
+
+
+class PDGroup(ResourcePart):
+    """How prefill and decode pods of one group are told apart."""
+
+    group_key: str
+    prefill_labels: dict[str, str]
+    decode_labels: dict[str, str]
+
+
+class WorkloadSelector(ResourcePart):
+    """Which pods serve."""
+
+    match_labels: dict[str, str] = Field(default_factory=dict)
+    pd_group: PDGroup | None = None
+
+
+class WorkloadProtocol(StrEnum):
+    """How to speak to the pods."""
+
+    HTTP = "http"
+    HTTPS = "https"
+
+
+class WorkloadPort(ResourcePart):
+    """The port the pods serve on."""
+
+    port: Port
+    protocol: WorkloadProtocol = WorkloadProtocol.HTTP
+
+
+class Retry(ResourcePart):
+    """Further attempts after a failed one."""
+
+    attempts: Count = 0
+    retry_interval: Duration = "100ms"
+
+    @property
+    def retry_interval_ms(self) -> int:
+        """`retryInterval` in milliseconds."""
+        return parse_duration_ms(self.retry_interval)
+
+
+class TrafficPolicy(ResourcePart):
+    """How long to wait and how often to try."""
+
+    timeout: Duration | None = None
+    retry: Retry | None = None
+
+    @property
+    def timeout_ms(self) -> int | None:
+        """`timeout` in milliseconds; None means no limit."""
+        return None if self.timeout is None else parse_duration_ms(self.timeout)
+
+
+class KVConnectorType(StrEnum):
+    """How the key-value cache goes from prefill to decode pods."""
+
+    HTTP = "http"
+    LMCACHE = "lmcache"
+    NIXL = "nixl"
+    MOONCAKE = "mooncake"
+
+
+class KVConnector(ResourcePart):
+    """The transfer of the key-value cache."""
+
+    type: KVConnectorType = KVConnectorType.HTTP
+
+
+class ModelServerSpec(ResourcePart):
+    """Pods that serve one model."""
+
+    model: str | None = Field(default=None, max_length=256)
+    """The name the engine knows the model by; absent passes on what the client wrote."""
+    inference_engine: InferenceEngine
+    workload_selector: WorkloadSelector
+    workload_port: WorkloadPort | None = None
+    """Optional in v0.1.0, required later."""
+    traffic_policy: TrafficPolicy | None = None
+    kv_connector: KVConnector | None = None
+
+
+class ModelServer(Resource):
+    """A set of pods that serve one model."""
+
+    spec: ModelServerSpec
