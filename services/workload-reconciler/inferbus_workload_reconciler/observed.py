@@ -1,0 +1,158 @@
+"""What runs, as the substrate reports it.
+
+Invariant: an `ObservedPod` says nothing that isn't in the pod object, and times are virtual
+milliseconds: the shell has mapped the server's stamps already where its clock runs faster.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller of a child object."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedPod:
+    """One pod."""
+
+    name: str
+    uid: str
+    owner: Owner | None
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    phase: str
+    ready: bool
+    """Running, and its Ready condition is True (readiness gates count)."""
+    deletion_due_ms: int | None
+    """When it is to be gone at the latest; None unless it is being deleted."""
+    node: str
+    address: str
+    restarts: int
+    """Restarts of its containers; those of sidecars (restartable init containers) don't count."""
+    created_ms: int | None
+    ready_since_ms: int | None
+    deletion_cost: int
+    message: str
+    spec: Mapping[str, Any]
+
+    @property
+    def deleting(self) -> bool:
+        """Whether its deletion was requested."""
+        return self.deletion_due_ms is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedService:
+    """One headless service."""
+
+    name: str
+    uid: str
+    owner: Owner | None
+    deleting: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything that the substrate knows about one workload at one moment."""
+
+    pods: tuple[ObservedPod, ...] = ()
+    """All pods with the workload's name label, whoever owns them."""
+    services: tuple[ObservedService, ...] = ()
+    """All services with the workload's name label, whoever owns them."""
+    lost_nodes: frozenset[str] = frozenset()
+    """Nodes that are gone or marked out of service: what ran there has stopped."""
+    volcano: bool | None = None
+    """Whether the Volcano scheduler is there; None on a substrate without schedulers."""
+
+
+def observe_pod(pod: Mapping[str, Any]) -> ObservedPod:
+    """Read a Kubernetes Pod object."""
+    metadata = pod["metadata"]
+    status = pod.get("status") or {}
+    spec = pod.get("spec") or {}
+    condition = _ready_condition(status)
+    ready = status.get("phase") == "Running" and condition.get("status") == "True"
+    deletion = metadata.get("deletionTimestamp")
+    annotations = metadata.get("annotations") or {}
+    return ObservedPod(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        owner=controller_of(metadata),
+        labels=metadata.get("labels") or {},
+        annotations=annotations,
+        phase=status.get("phase") or "Pending",
+        ready=ready,
+        deletion_due_ms=None if deletion is None else timestamp_ms(deletion),
+        node=spec.get("nodeName") or "",
+        address=status.get("podIP") or "",
+        restarts=_restarts(spec, status),
+        created_ms=timestamp_ms(metadata.get("creationTimestamp")),
+        ready_since_ms=timestamp_ms(condition.get("lastTransitionTime")) if ready else None,
+        deletion_cost=_deletion_cost(annotations),
+        message=status.get("message") or condition.get("message") or "",
+        spec=spec,
+    )
+
+
+def observe_service(service: Mapping[str, Any]) -> ObservedService:
+    """Read a core Service object."""
+    metadata = service["metadata"]
+    return ObservedService(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        owner=controller_of(metadata),
+        deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def controller_of(metadata: Mapping[str, Any]) -> Owner | None:
+    """The owner reference that is marked as controller."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return Owner(owner["kind"], owner["name"], owner["uid"])
+    return None
+
+
+def timestamp_ms(text: str | None) -> int | None:
+    """Milliseconds since the epoch of an RFC 3339 time; None for None."""
+    return None if text is None else round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def _ready_condition(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    conditions: Iterable[Mapping[str, Any]] = status.get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == "Ready"), {})
+
+
+def _restarts(spec: Mapping[str, Any], status: Mapping[str, Any]) -> int:
+    sidecars = {
+        container["name"]
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    }
+    containers = [
+        *(status.get("containerStatuses") or ()),
+        *(
+            one
+            for one in status.get("initContainerStatuses") or ()
+            if one.get("name") not in sidecars
+        ),
+    ]
+    return sum(one.get("restartCount") or 0 for one in containers)
+
+
+def _deletion_cost(annotations: Mapping[str, str]) -> int:
+    """Missing or unparsable counts as 0, as Kubernetes does."""
+    try:
+        return int(annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        return 0

@@ -1,0 +1,39 @@
+"""Counts and shares: how many may be unavailable, surge, or stay behind during an update.
+
+Invariant: an update can always go on: where neither unavailability nor surge is left after
+rounding, one unavailable unit is allowed (defect MS_D24).
+"""
+
+import math
+from fractions import Fraction
+
+from inferbus_workload_reconciler.workload import IntOrPercent
+
+
+def resolve(value: IntOrPercent | None, total: int, *, round_up: bool) -> int:
+    """A count or percentage of `total` as a count, at least 0; None is 0.
+
+    Partitions and surge round up, unavailability rounds down (modelserving spec 1.1, 3.7).
+    """
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return max(0, value)
+    if not value.endswith("%"):
+        return max(0, int(value))
+    share = Fraction(value.removesuffix("%")) * total / 100
+    return max(0, math.ceil(share) if round_up else math.floor(share))
+
+
+def unavailable_limit(value: IntOrPercent, total: int, surge: int = 0) -> int:
+    """How many of `total` may be unavailable: at least one unless a surge makes room."""
+    return max(resolve(value, total, round_up=False), 0 if surge else 1)
+
+
+def replacement_budget(present: int, wanted: int, limit: int, unavailable: int) -> int:
+    """How many outdated units may be taken away now (modelserving spec 3.7, 3.8).
+
+    `present` counts all units that exist, those being deleted too; `unavailable` those that are
+    not running and not themselves candidates. At least 0.
+    """
+    return max(0, present - max(0, wanted - limit) - unavailable)

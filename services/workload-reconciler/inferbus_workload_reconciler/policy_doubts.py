@@ -1,0 +1,91 @@
+"""Doubts: what keeps a workload from being as it should be, or is done otherwise than it says.
+
+Invariant: a doubt names what to look at; none is raised about a fleet that is merely starting.
+"""
+
+from collections.abc import Iterator
+
+from inferbus_workload_reconciler.observed import Observed
+from inferbus_workload_reconciler.policy_conditions import (
+    NAME_TAKEN,
+    RECOVERY_BACK_OFF,
+    SCHEDULER_FALLBACK,
+    SNAPSHOT_LOST,
+    Condition,
+    truth,
+)
+from inferbus_workload_reconciler.policy_decisions import Decisions
+from inferbus_workload_reconciler.policy_memory import Memory
+from inferbus_workload_reconciler.policy_pods import effective_scheduler
+from inferbus_workload_reconciler.policy_recovery import budget_spent, delay_ms
+
+
+def doubts(
+    decisions: Decisions, observed: Observed, memory: Memory, now_ms: int
+) -> Iterator[Condition]:
+    """The doubts after a plan, as conditions that are True; `memory` is the one after the plan."""
+    workload = decisions.book.workload
+    if effective_scheduler(workload, observed.volcano) != workload.scheduler_name:
+        yield _true(
+            SCHEDULER_FALLBACK,
+            "VolcanoMissing",
+            f"scheduler {workload.scheduler_name} is not installed; new pods use the default one",
+        )
+    yield from _back_off(memory, now_ms)
+    yield from _lost_snapshots(decisions)
+    yield from _taken_names(decisions)
+
+
+def _back_off(memory: Memory, now_ms: int) -> Iterator[Condition]:
+    waiting = any(one.due_ms > now_ms for one in memory.failing.values())
+    if not memory.setbacks or not waiting:
+        return
+    unit, worst = max(memory.setbacks.items(), key=lambda item: (item[1].failures, item[0]))
+    yield _true(
+        RECOVERY_BACK_OFF,
+        "FailureBudgetSpent" if budget_spent(worst) else "BackOff",
+        f"{unit} was recreated {worst.failures} times without running well;"
+        f" the next attempt waits {delay_ms(worst) // 1000} s; see the logs of its pods",
+    )
+
+
+def _lost_snapshots(decisions: Decisions) -> Iterator[Condition]:
+    book = decisions.book
+    lost = {group.revision for group in decisions.fleet.groups.values() if group.shape is None}
+    protects = any(
+        new.revision == book.target
+        for ordinal, new in decisions.groups.added.items()
+        if ordinal < decisions.limits.partition
+    )
+    current = decisions.current_revision
+    if protects and current != book.target:
+        lost.add(current)
+    if lost:
+        yield _true(
+            SNAPSHOT_LOST,
+            "SnapshotMissing",
+            f"no ControllerRevision holds revision {', '.join(sorted(lost))}: its groups are left"
+            " as they are, and what is lost of them is built from the newest revision",
+        )
+
+
+def _taken_names(decisions: Decisions) -> Iterator[Condition]:
+    workload = decisions.book.workload
+    orphans = {pod.name for pod in decisions.fleet.orphans}
+    taken = sorted(
+        name
+        for decision in decisions.members.values()
+        for new in decision.pods
+        if (name := workload.convention.pod_name(workload.name, new.slot))
+        in decisions.fleet.taken_names - orphans
+    )
+    if taken:
+        yield _true(
+            NAME_TAKEN,
+            "ForeignPod",
+            f"pod {taken[0]} exists and belongs to something else; delete or rename it",
+        )
+
+
+def _true(type_: str, reason: str, message: str) -> Condition:
+    return Condition(type_, truth(True), reason, message)

@@ -1,0 +1,141 @@
+"""What a plan leaves behind: the memory, the events, the doubts and the next wake-up.
+
+Invariant: what is deleted by decision is forgotten at once, what is deleted because it failed only
+when it is gone, so that a plan cut short is taken up again with the same intention.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from inferbus_workload_reconciler.actions import EventReason, WorkloadEvent
+from inferbus_workload_reconciler.observed import Observed
+from inferbus_workload_reconciler.policy_census import ReplicaView
+from inferbus_workload_reconciler.policy_decisions import Decisions, recreated_uids
+from inferbus_workload_reconciler.policy_groups import BATCH
+from inferbus_workload_reconciler.policy_memory import Memory, Standing
+from inferbus_workload_reconciler.policy_recovery import (
+    count_failures,
+    forget_recovered,
+    recovery_unit,
+)
+from inferbus_workload_reconciler.policy_steps import forced_deletions
+from inferbus_workload_reconciler.workload import ReplicaId
+
+ORPHAN_CHECK_MS = 1_000
+"""How soon to look again for a name that an earlier object's pod still holds."""
+
+
+def remember(decisions: Decisions, memory: Memory, current_revision: str, now_ms: int) -> Memory:
+    """The memory after this plan; equal to the one before when nothing worth keeping happened."""
+    workload = decisions.book.workload
+    given_up = {uid: recovery_unit(workload, replica) for uid, replica in recreated_uids(decisions)}
+    setbacks, failing = count_failures(
+        memory.setbacks, decisions.failures.failing, given_up, now_ms
+    )
+    kept, _ = forget_recovered(setbacks, running_since_ms(decisions, now_ms), now_ms)
+    return Memory(
+        current_revision=current_revision,
+        replicas=dict(_standings(decisions)),
+        failing=failing,
+        forgiven_restarts=decisions.failures.forgiven_restarts,
+        setbacks=kept,
+    )
+
+
+def running_since_ms(decisions: Decisions, now_ms: int) -> dict[str, int | None]:
+    """Since when each recovery unit that exists or is being built has been running."""
+    workload = decisions.book.workload
+    since: dict[str, int | None] = {}
+    for decision in decisions.members.values():
+        since |= {recovery_unit(workload, new.slot.replica): None for new in decision.pods}
+    for group in decisions.fleet.groups.values():
+        for replica in group.replicas.values():
+            unit = recovery_unit(workload, replica.id)
+            own = _ready_since_ms(replica, now_ms)
+            before = since.get(unit, own)
+            since[unit] = None if own is None or before is None else max(own, before)
+    return since
+
+
+def next_check(decisions: Decisions, observed: Observed, memory: Memory, now_ms: int) -> int | None:
+    """When something is due though nothing changes; `memory` is the one after the plan."""
+    due = [one.due_ms for one in memory.failing.values() if one.due_ms > now_ms]
+    due += [due_ms for _, due_ms in forced_deletions(decisions, observed) if due_ms > now_ms]
+    _, recovered_ms = forget_recovered(memory.setbacks, running_since_ms(decisions, now_ms), now_ms)
+    if recovered_ms is not None:
+        due.append(recovered_ms)
+    if decisions.fleet.orphans:
+        due.append(now_ms + ORPHAN_CHECK_MS)
+    if len(decisions.groups.added) >= BATCH:
+        due.append(now_ms)
+    return min(due, default=None)
+
+
+def role_events(decisions: Decisions) -> Iterator[WorkloadEvent]:
+    """Transitions of role replicas (modelserving spec 2.10)."""
+    for ordinal in sorted(decisions.groups.removed):
+        for replica in decisions.fleet.groups[ordinal].replicas.values():
+            yield from _deleting(decisions, replica)
+    for group, decision in decisions.staying():
+        known = decisions.known.get(group.ordinal, {})
+        for replica in group.replicas.values():
+            going = replica.id in decision.removed or replica.id in decision.recreated
+            if going or decision.recreated_group is not None:
+                yield from _deleting(decisions, replica)
+            elif replica.running and known.get(replica.id) is not Standing.RUNNING:
+                yield _event(decisions, EventReason.RUNNING, replica.id)
+            elif not replica.running and known.get(replica.id) is Standing.RUNNING:
+                yield _event(decisions, EventReason.CREATING, replica.id)
+    yield from _created(decisions)
+
+
+def _created(decisions: Decisions) -> Iterator[WorkloadEvent]:
+    for ordinal in sorted(decisions.members):
+        group = decisions.fleet.groups.get(ordinal)
+        standing: Mapping[ReplicaId, ReplicaView] = group.replicas if group else {}
+        built = dict.fromkeys(new.slot.replica for new in decisions.members[ordinal].pods)
+        for replica in built:
+            if replica not in standing:
+                yield _event(decisions, EventReason.CREATING, replica)
+
+
+def _deleting(decisions: Decisions, replica: ReplicaView) -> Iterator[WorkloadEvent]:
+    if not replica.deleting:
+        yield _event(decisions, EventReason.DELETING, replica.id)
+
+
+def _event(decisions: Decisions, reason: EventReason, replica: ReplicaId) -> WorkloadEvent:
+    workload = decisions.book.workload
+    group = workload.convention.group_name(workload.name, replica.group)
+    state = reason.value.removeprefix("Role")
+    return WorkloadEvent(
+        reason,
+        f"Role {replica.role}, replica {replica.role}-{replica.ordinal} of group {group}"
+        f" is now {state}",
+    )
+
+
+def _standings(decisions: Decisions) -> Iterator[tuple[ReplicaId, Standing]]:
+    for ordinal, group in decisions.fleet.groups.items():
+        known = decisions.known.get(ordinal, {})
+        decision = decisions.members.get(ordinal)
+        if ordinal in decisions.groups.removed:
+            continue
+        if decision is None or decision.recreated_group is not None:
+            yield from ((id_, Standing.COMPLETE) for id_ in known)
+            continue
+        for id_, replica in group.replicas.items():
+            if id_ in decision.removed:
+                continue
+            if replica.running:
+                yield id_, Standing.RUNNING
+            elif replica.complete or id_ in known:
+                yield id_, Standing.COMPLETE
+
+
+def _ready_since_ms(replica: ReplicaView, now_ms: int) -> int | None:
+    if not replica.running:
+        return None
+    return max(
+        now_ms if pod.ready_since_ms is None else pod.ready_since_ms
+        for pod in replica.pods.values()
+    )

@@ -1,0 +1,199 @@
+"""What becomes of a scaling decision.
+
+The reconciler is the only one that turns a decision into replicas, and the only one that enforces
+orders (DESIGN sections 6 and 4, `control.*`).
+
+Invariant: a request is conditional on the very object and generation that the decision was computed
+from, so a stale decision changes nothing; and nothing is scaled in a frozen scope.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
+from inferbus_contracts.errors import ErrorCode
+from inferbus_contracts.events.control import ControlApproved, ControlFrozen
+from inferbus_contracts.events.scaling import (
+    ApplyOutcome,
+    ScalingAllocated,
+    ScalingApplied,
+    ScalingDecided,
+)
+from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+
+PLATFORM = ObjectKey("Platform", NO_NAMESPACE, "all")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDecision:
+    """The replicas that one target should have, whichever decider said so."""
+
+    decision_id: str
+    target: ObjectKey
+    replicas: int
+    uid: str
+    generation: int
+    apply: str
+    """`auto`, `advise` or `approve`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleTarget:
+    """A target as it is stored now."""
+
+    uid: str
+    generation: int
+    replicas: int | None
+    """None when the object has no such role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """Orders in force: freezes by scope, and approvals."""
+
+    frozen: Mapping[ObjectKey, ControlFrozen]
+    approved: Iterable[ControlApproved] = ()
+
+
+def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> ScaleDecision:
+    """The decision in a `scaling.decided` event."""
+    return ScaleDecision(
+        decision_id=decision_id,
+        target=target,
+        replicas=event.desired,
+        uid=event.target_uid,
+        generation=event.target_generation,
+        apply=event.apply,
+    )
+
+
+def from_allocated(decision_id: str, event: ScalingAllocated) -> Iterator[ScaleDecision]:
+    """The decisions in a `scaling.allocated` event, one per target."""
+    for share in event.allocations:
+        yield ScaleDecision(
+            decision_id=decision_id,
+            target=ObjectKey.parse(share.target),
+            replicas=share.desired,
+            uid=share.uid,
+            generation=share.generation,
+            apply=event.apply,
+        )
+
+
+def read_target(document: Mapping[str, Any], target: ObjectKey) -> ScaleTarget:
+    """The target in a stored object: the whole object, or one role of it."""
+    metadata, spec = document["metadata"], document["spec"]
+    replicas = spec.get("replicas", 1)
+    if target.role:
+        roles = (spec.get("template") or {}).get("roles") or ()
+        own = (role for role in roles if role.get("name") == target.role)
+        replicas = next((role.get("replicas", 1) for role in own), None)
+    return ScaleTarget(
+        uid=metadata["uid"], generation=metadata.get("generation", 1), replicas=replicas
+    )
+
+
+def decide_scale(
+    decision: ScaleDecision, target: ScaleTarget | None, orders: Orders, now_ms: int
+) -> ScaleRequest | ScalingApplied:
+    """The request to make, or what became of the decision without one.
+
+    `target` is None when the object doesn't exist; `now_ms` is virtual time. A target that already
+    has the number is never a conflict, whatever else changed about it.
+    """
+    if target is None:
+        return _outcome(decision, ApplyOutcome.FAILED, None, "the target doesn't exist")
+    if target.replicas is None:
+        role = decision.target.role
+        return _outcome(decision, ApplyOutcome.FAILED, target, f"the target has no role {role}")
+    if target.uid != decision.uid:
+        message = f"decided for uid {decision.uid}, which was replaced by {target.uid}"
+        return _outcome(decision, ApplyOutcome.CONFLICT, target, message)
+    if decision.apply == "advise":
+        return _outcome(decision, ApplyOutcome.ADVISED, target, "the policy only advises")
+    if target.replicas == decision.replicas:
+        return _outcome(decision, ApplyOutcome.UNCHANGED, target)
+    freeze = _freeze(decision.target, orders, now_ms)
+    if freeze is not None:
+        scope, order = freeze
+        message = f"{scope} is frozen by {order.who}: {order.why}"
+        return _outcome(decision, ApplyOutcome.FROZEN, target, message)
+    if decision.apply == "approve" and not _approved(decision, orders, now_ms):
+        return _outcome(decision, ApplyOutcome.AWAITING_APPROVAL, target)
+    if target.generation != decision.generation:
+        message = f"decided for generation {decision.generation}, now {target.generation}"
+        return _outcome(decision, ApplyOutcome.CONFLICT, target, message)
+    return ScaleRequest(
+        key=str(decision.target),
+        replicas=decision.replicas,
+        decision_id=decision.decision_id,
+        preconditions=Preconditions(uid=decision.uid, generation=decision.generation),
+    )
+
+
+def applied(decision: ScaleDecision, target: ScaleTarget, reply: ScaleReply) -> ScalingApplied:
+    """What became of a request: applied, or why not.
+
+    `target` is what the request was made for; a refused request leaves it as it was.
+    """
+    if reply.problems:
+        conflict = any(one.code is ErrorCode.CONFLICT for one in reply.problems)
+        outcome = ApplyOutcome.CONFLICT if conflict else ApplyOutcome.FAILED
+        return _outcome(decision, outcome, target, "; ".join(map(str, reply.problems)))
+    return ScalingApplied(
+        decision_id=decision.decision_id,
+        outcome=ApplyOutcome.APPLIED if reply.changed else ApplyOutcome.UNCHANGED,
+        replicas=reply.replicas,
+        generation=reply.generation,
+        uid=reply.uid,
+    )
+
+
+def frozen_by(target: ObjectKey, orders: Orders, now_ms: int) -> ControlFrozen | None:
+    """The order that holds a target, if one does."""
+    freeze = _freeze(target, orders, now_ms)
+    return None if freeze is None else freeze[1]
+
+
+def _scopes(target: ObjectKey) -> tuple[ObjectKey, ...]:
+    """Everything that contains a target, the narrowest first."""
+    namespace = ObjectKey("Namespace", NO_NAMESPACE, target.namespace)
+    return (target, target.owner, namespace, PLATFORM)
+
+
+def _freeze(
+    target: ObjectKey, orders: Orders, now_ms: int
+) -> tuple[ObjectKey, ControlFrozen] | None:
+    for scope in _scopes(target):
+        order = orders.frozen.get(scope)
+        if order is not None and _in_force(order, now_ms):
+            return scope, order
+    return None
+
+
+def _approved(decision: ScaleDecision, orders: Orders, now_ms: int) -> bool:
+    return any(
+        order.decision_id == decision.decision_id and _in_force(order, now_ms)
+        for order in orders.approved
+    )
+
+
+def _in_force(order: ControlFrozen | ControlApproved, now_ms: int) -> bool:
+    return order.until_ms is None or now_ms < order.until_ms
+
+
+def _outcome(
+    decision: ScaleDecision,
+    outcome: ApplyOutcome,
+    target: ScaleTarget | None,
+    message: str = "",
+) -> ScalingApplied:
+    return ScalingApplied(
+        decision_id=decision.decision_id,
+        outcome=outcome,
+        replicas=(target.replicas if target else None) or 0,
+        generation=target.generation if target else 0,
+        uid=target.uid if target else decision.uid,
+        message=message,
+    )

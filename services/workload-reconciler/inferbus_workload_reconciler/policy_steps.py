@@ -1,0 +1,180 @@
+"""From decisions to the ordered actions that carry them out.
+
+A snapshot comes before anything that is built from it (defect MS_D7), deletions before creations,
+because a quota may leave no room otherwise, services after the pods they select (modelserving spec
+2.6), and snapshots that nothing needs go last.
+
+Invariant: only objects of this very workload are deleted, each with the uid it was seen with; no
+pod is created under a name that is still taken.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from inferbus_workload_reconciler.actions import Action, ChildKind, Create, Delete, Motive, Reason
+from inferbus_workload_reconciler.observed import Observed, ObservedPod
+from inferbus_workload_reconciler.policy_census import GroupView
+from inferbus_workload_reconciler.policy_decisions import Decisions
+from inferbus_workload_reconciler.policy_pods import render_pod, render_service
+from inferbus_workload_reconciler.policy_revisions import render_snapshot, surplus_snapshots
+from inferbus_workload_reconciler.workload import ReplicaId, RoleTemplate, ServiceShape, Slot
+
+
+def render_steps(decisions: Decisions, observed: Observed, now_ms: int) -> tuple[Action, ...]:
+    """All actions of a plan, in order."""
+    return (
+        *_new_snapshot(decisions),
+        *_pod_deletions(decisions, observed, now_ms),
+        *_unused_services(decisions, observed),
+        *_pod_creations(decisions, observed),
+        *_missing_services(decisions, observed),
+        *_old_snapshots(decisions),
+    )
+
+
+def forced_deletions(decisions: Decisions, observed: Observed) -> Iterator[tuple[ObservedPod, int]]:
+    """Pods whose deletion nobody will confirm, because their node is lost, and when to force it."""
+    for group in decisions.fleet.groups.values():
+        for replica in group.replicas.values():
+            for pod in replica.pods.values():
+                if pod.deletion_due_ms is not None and pod.node in observed.lost_nodes:
+                    yield pod, pod.deletion_due_ms
+
+
+def _new_snapshot(decisions: Decisions) -> Iterator[Create]:
+    book = decisions.book
+    if book.history.get(book.target) is None:
+        number = book.history.next_number
+        manifest = render_snapshot(book.workload, book.target, number)
+        motive = Motive(Reason.NEW_REVISION, f"revision {book.target} is new, number {number}")
+        yield Create(child=ChildKind.REVISION, manifest=manifest, motive=motive)
+
+
+def _pod_deletions(decisions: Decisions, observed: Observed, now_ms: int) -> Iterator[Delete]:
+    for pod in decisions.fleet.orphans:
+        if not pod.deleting:
+            owner = pod.owner.uid if pod.owner else ""
+            yield _delete(pod, Motive(Reason.ORPHANED, f"its owner {owner} is an earlier object"))
+    for pod, due_ms in forced_deletions(decisions, observed):
+        if due_ms <= now_ms:
+            motive = Motive(Reason.NODE_LOST, f"node {pod.node} is lost, deletion was due")
+            yield _delete(pod, motive, grace_period_seconds=0)
+    for ordinal, motive in sorted(decisions.groups.removed.items()):
+        yield from _delete_group(decisions.fleet.groups[ordinal], motive)
+    for group, decision in decisions.staying():
+        if decision.recreated_group is not None:
+            yield from _delete_group(group, decision.recreated_group)
+            continue
+        for id_, motive in {**decision.removed, **decision.recreated}.items():
+            for _, pod in group.replicas[id_].live:
+                yield _delete(pod, motive)
+        for pod, motive in decision.surplus:
+            yield _delete(pod, motive)
+
+
+def _delete_group(group: GroupView, motive: Motive) -> Iterator[Delete]:
+    for replica in group.replicas.values():
+        for _, pod in replica.live:
+            yield _delete(pod, motive)
+
+
+def _delete(pod: ObservedPod, motive: Motive, grace_period_seconds: int | None = None) -> Delete:
+    return Delete(
+        child=ChildKind.POD,
+        name=pod.name,
+        uid=pod.uid,
+        motive=motive,
+        grace_period_seconds=grace_period_seconds,
+    )
+
+
+def _pod_creations(decisions: Decisions, observed: Observed) -> Iterator[Create]:
+    workload = decisions.book.workload
+    for ordinal in sorted(decisions.members):
+        group = decisions.fleet.groups.get(ordinal)
+        surge = group.surge if group else decisions.groups.added[ordinal].surge
+        for new in decisions.members[ordinal].pods:
+            manifest = render_pod(
+                workload,
+                new.slot,
+                new.template,
+                new.revision,
+                surge=surge,
+                volcano=observed.volcano,
+            )
+            if manifest["metadata"]["name"] not in decisions.fleet.taken_names:
+                yield Create(child=ChildKind.POD, manifest=manifest, motive=new.motive)
+
+
+def _unused_services(decisions: Decisions, observed: Observed) -> Iterator[Delete]:
+    """Services of role replicas that are gone or going for good."""
+    workload = decisions.book.workload
+    convention = workload.convention
+    kept = {
+        convention.pod_name(workload.name, Slot(*replica, 0))
+        for replica in _kept_replicas(decisions)
+    }
+    for service in observed.services:
+        ours = service.owner is not None and service.owner.uid == workload.uid
+        slot = convention.slot_of(workload.name, service.name, {})
+        if ours and slot and service.name not in kept and not service.deleting:
+            yield Delete(
+                child=ChildKind.SERVICE,
+                name=service.name,
+                uid=service.uid,
+                motive=Motive(Reason.SERVICE_UNUSED, f"replica {slot.replica} doesn't stay"),
+            )
+
+
+def _missing_services(decisions: Decisions, observed: Observed) -> Iterator[Create]:
+    workload = decisions.book.workload
+    present = {service.name for service in observed.services}
+    shapes: Mapping[str, ServiceShape] = workload.convention.services(
+        workload.name, _served_replicas(decisions)
+    )
+    for name, shape in shapes.items():
+        if name not in present:
+            yield Create(
+                child=ChildKind.SERVICE,
+                manifest=render_service(workload, name, shape),
+                motive=Motive(Reason.SERVICE_MISSING, f"service {name} doesn't exist"),
+            )
+
+
+def _served_replicas(decisions: Decisions) -> Iterable[tuple[ReplicaId, RoleTemplate]]:
+    """Role replicas that stand or are being built."""
+    served = {
+        replica.id: replica.template
+        for replica in decisions.standing_replicas()
+        if replica.template is not None
+    }
+    for decision in decisions.members.values():
+        served |= {new.slot.replica: new.template for new in decision.pods}
+    return served.items()
+
+
+def _kept_replicas(decisions: Decisions) -> set[ReplicaId]:
+    """Role replicas that stand, are being built, or come back after a failure."""
+    kept = {replica for replica, _ in _served_replicas(decisions)}
+    for ordinal, group in decisions.fleet.groups.items():
+        if ordinal not in decisions.groups.removed:
+            decision = decisions.members.get(ordinal)
+            removed = decision.removed if decision else {}
+            kept |= {id_ for id_ in group.replicas if id_ not in removed}
+    return kept
+
+
+def _old_snapshots(decisions: Decisions) -> Iterator[Delete]:
+    book = decisions.book
+    in_use = {
+        replica.revision
+        for group in decisions.fleet.groups.values()
+        for replica in group.replicas.values()
+    }
+    referenced = in_use | {book.target, decisions.current_revision}
+    for snapshot in surplus_snapshots(book.history, referenced):
+        yield Delete(
+            child=ChildKind.REVISION,
+            name=snapshot.name,
+            uid=snapshot.uid,
+            motive=Motive(Reason.HISTORY_LIMIT, f"revision {snapshot.label} is no longer used"),
+        )

@@ -1,0 +1,88 @@
+"""What the reconciler needs from the world: one substrate that runs pods, and one store of objects.
+
+The Kubernetes adapter and the process adapter both implement `Substrate`; everything above it is
+the same code (DESIGN section 8). Each call is safe to repeat: creating what exists and deleting
+what is gone are no errors.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
+from inferbus_contracts.events.workload import Outcome
+from inferbus_contracts.keys import ObjectKey
+from inferbus_workload_reconciler.actions import Create, Delete
+from inferbus_workload_reconciler.observed import Observed
+from inferbus_workload_reconciler.workload import WorkloadSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionResult:
+    """How an action ended.
+
+    `ALREADY`: it exists, or is gone, as wanted. `CONFLICT`: the name is held by another object, or
+    the uid isn't what it was. `FAILED`: refused or unreachable; the error says what.
+    """
+
+    outcome: Outcome
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """A workload's children at one moment.
+
+    All of them come from caches that were filled before the object itself was read, so that a plan
+    is never made for a spec with children that are older than its last plan.
+    """
+
+    observed: Observed
+    revisions: tuple[Mapping[str, Any], ...]
+    """ControllerRevision objects with the workload's name label."""
+
+
+class Substrate(Protocol):
+    """Where pods run."""
+
+    async def observe(self, workload: WorkloadSpec) -> Surroundings:
+        """The workload's pods, services and revisions, those of other owners too.
+
+        Raises `ProblemsError` when the substrate can't be read; then nothing is planned.
+        """
+        ...
+
+    def changes(self) -> AsyncIterator[ObjectKey]:
+        """Keys of workloads whose children, or whose nodes, changed; begins with all of them."""
+        ...
+
+    async def apply(self, action: Create) -> ActionResult:
+        """Create an object unless one of that name exists."""
+        ...
+
+    async def delete(self, action: Delete) -> ActionResult:
+        """Request the deletion of an object if it still has that uid."""
+        ...
+
+    async def scale(self, request: ScaleRequest) -> ScaleReply:
+        """Set the replicas of a target, conditional on uid and generation."""
+        ...
+
+
+class WorkloadStore(Protocol):
+    """Where the workload objects are kept."""
+
+    async def load_memory(self, workload: WorkloadSpec) -> Mapping[str, Any]:
+        """The memory document of the last plan; empty when there is none."""
+        ...
+
+    async def store_memory(self, workload: WorkloadSpec, document: Mapping[str, Any]) -> None:
+        """Store the memory document, before the plan's actions are carried out.
+
+        Raises `ProblemsError` when it can't; then the plan is dropped.
+        """
+        ...
+
+    async def report(self, workload: WorkloadSpec, status: Mapping[str, Any]) -> None:
+        """Write the object's status, conditional on its uid."""
+        ...
