@@ -1,0 +1,194 @@
+"""The autoscaler's core: `decide(state, event, facts, now_ms) -> (state, effects)`.
+
+One synchronous pure function from an event to what should happen, like the activation of a durable
+workflow: no clock, no randomness, no I/O. Invariants: the same input gives the same bytes; where
+nothing that matters changed, the identical state comes back without any effect; a record's input
+alone gives the same decision again.
+"""
+
+from dataclasses import replace
+
+from inferbus_autoscaler.announce import announcement, options_digest
+from inferbus_autoscaler.evaluation import Evaluation
+from inferbus_autoscaler.events import Applied, Demanded, Event, Sampled, Woken
+from inferbus_autoscaler.facts import Compat, Facts, PolicyFacts
+from inferbus_autoscaler.outcomes import ClearTimer, Decide, Demand, Effect, SetTimer
+from inferbus_autoscaler.policy_compat import evaluate_compat
+from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
+from inferbus_autoscaler.policy_emission import decision_of, worth_saying
+from inferbus_autoscaler.policy_limits import binding
+from inferbus_autoscaler.policy_standing import answered, with_live_targets
+from inferbus_autoscaler.record import CoreInput
+from inferbus_autoscaler.state import LastDecision, TargetState
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.events.scaling import ApplyOutcome, DecisionRecord
+
+Effects = tuple[Effect, ...]
+
+_AGAIN = frozenset({ApplyOutcome.CONFLICT, ApplyOutcome.FAILED})
+"""Answers after which the decision counts as never made."""
+
+_NOT_NOW = frozenset({ApplyOutcome.FAILED, ApplyOutcome.FROZEN})
+"""Answers that are no ground to try at once: the next sample does."""
+
+
+def decide(
+    state: TargetState, event: Event, facts: Facts, now_ms: int
+) -> tuple[TargetState, Effects]:
+    """The state after `event`, and what is to be done; `now_ms` is the key's virtual time.
+
+    `facts.policy` must have passed `policy_check.problems_of`. Demand events change nothing. A key
+    without policy or target forgets everything.
+    """
+    if isinstance(event, Demanded):
+        return state, ()
+    policy = _live_policy(facts)
+    if policy is None:
+        return TargetState(), (ClearTimer(),) if state.timer_ms is not None else ()
+    given = CoreInput(state=state, event=event, facts=facts, now_ms=now_ms)
+    now_ms = max(now_ms, state.changed_ms)
+    after = _owned(state, policy, facts)
+    found: Evaluation | None
+    if isinstance(event, Sampled):
+        found = _sampled(after, policy, facts, event, now_ms)
+    elif isinstance(event, Applied):
+        after, found = _applied(after, policy, facts, event, now_ms)
+    else:
+        after, found = _woken(after, policy, facts, event, now_ms)
+    return _concluded(given, policy, after, found, now_ms)
+
+
+def recompute(record: DecisionRecord) -> bytes:
+    """Canonical JSON of the decision, computed again from nothing but its record's input.
+
+    Equals the original bytes where `record.version` is this decider's. Raises `ProblemsError` when
+    the input isn't one of this decider's, or gives no decision under these rules.
+    """
+    given = CoreInput.from_dict(record.input)
+    _, effects = decide(given.state, given.event, given.facts, given.now_ms)
+    for effect in effects:
+        if isinstance(effect, Decide | Demand):
+            return effect.data.to_json()
+    raise ProblemsError(
+        Problem(
+            code=ErrorCode.RULE_BROKEN,
+            message="the record's input gives no decision under these rules",
+            field="record.version",
+            value=record.version,
+            remedy="recompute it with the version that it names",
+        )
+    )
+
+
+def _live_policy(facts: Facts) -> PolicyFacts | None:
+    policy = facts.policy and with_live_targets(facts.policy, facts.targets)
+    return policy if policy and policy.targets else None
+
+
+def _owned(state: TargetState, policy: PolicyFacts, facts: Facts) -> TargetState:
+    """The state, or a new one where policy or target were replaced by others of their name."""
+    target = None if policy.mix else facts.target(policy.targets[0].key)
+    owner = (policy.uid,) if target is None else (policy.uid, target.uid)
+    if state.owner == owner:
+        return state
+    return TargetState(owner=owner, changed_ms=state.changed_ms)
+
+
+def _sampled(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Sampled, now_ms: int
+) -> Evaluation | None:
+    if policy.compat is Compat.NONE:
+        own = state if state.compat is None else replace(state, compat=None)
+        return evaluate_sample(own, policy, facts, event, now_ms)
+    last = state.decision
+    if last and last.applying and now_ms - last.decided_ms < facts.settings.repeat_ms:
+        return None
+    if facts.policy is None or len(policy.targets) < len(facts.policy.targets):
+        return None
+    return evaluate_compat(state, policy, facts, event, now_ms)
+
+
+def _applied(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Applied, now_ms: int
+) -> tuple[TargetState, Evaluation | None]:
+    target = facts.target(event.target)
+    if target is None or target.uid != event.uid:
+        return state, None
+    after = answered(state, event)
+    if after.decision is not None and event.decision_id == facts.decision_id and not policy.mix:
+        decision = replace(after.decision, applying=False)
+        after = replace(after, decision=None if event.outcome in _AGAIN else decision)
+    if policy.compat is not Compat.NONE or event.outcome in _NOT_NOW:
+        return after, None
+    return after, evaluate_again(after, policy, facts, now_ms)
+
+
+def _woken(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Woken, now_ms: int
+) -> tuple[TargetState, Evaluation | None]:
+    if event.due_ms != state.timer_ms:
+        return state, None
+    after = replace(state, timer_ms=None)
+    if policy.compat is not Compat.NONE:
+        return after, None
+    return after, evaluate_again(after, policy, facts, now_ms)
+
+
+def _concluded(
+    given: CoreInput,
+    policy: PolicyFacts,
+    after: TargetState,
+    found: Evaluation | None,
+    now_ms: int,
+) -> tuple[TargetState, Effects]:
+    """Decide whether what was found is said, and when to look again."""
+    facts, said = given.facts, False
+    if found is not None:
+        options = options_digest(found.state, policy, facts)
+        new = decision_of(found, now_ms, apply=policy.apply, options=options)
+        said = worth_saying(
+            found.state.decision,
+            new,
+            found,
+            apply=policy.apply,
+            sampled=isinstance(given.event, Sampled),
+            repeat_ms=facts.settings.repeat_ms,
+        )
+        after = _with_decision(found.state, new, policy, now_ms) if said else found.state
+        after = _with_timer(after, policy, facts, found, now_ms)
+    if after == given.state:
+        return given.state, ()
+    after = replace(after, changed_ms=now_ms)
+    effects = _timer_effects(given, after, found)
+    if found is None or not said:
+        return after, effects
+    return after, (announcement(given, policy, found, after), *effects)
+
+
+def _with_decision(
+    state: TargetState, new: LastDecision, policy: PolicyFacts, now_ms: int
+) -> TargetState:
+    history = state.history
+    if new.applying and state.compat is None:
+        history = history.with_replicas(new.desired, now_ms, policy.most_stamps)
+    return replace(state, decision=new, history=history)
+
+
+def _with_timer(
+    state: TargetState, policy: PolicyFacts, facts: Facts, found: Evaluation, now_ms: int
+) -> TargetState:
+    timer_ms = None
+    if policy.compat is Compat.NONE and found.limited:
+        timer_ms = next_change(state, policy, facts, now_ms)
+    return state if timer_ms == state.timer_ms else replace(state, timer_ms=timer_ms)
+
+
+def _timer_effects(given: CoreInput, after: TargetState, found: Evaluation | None) -> Effects:
+    set_ms = given.state.timer_ms
+    if isinstance(given.event, Woken) and given.event.due_ms == set_ms:
+        set_ms = None
+    if after.timer_ms == set_ms:
+        return ()
+    if after.timer_ms is None:
+        return (ClearTimer(),)
+    return (SetTimer(after.timer_ms, f"{binding(found.steps) if found else ''} ends"),)

@@ -1,0 +1,144 @@
+"""What the decider hears, reduced to what its rules read.
+
+Invariant: an event is plain finite JSON data of bounded size (counts instead of lists of pods), so
+that a decision record can embed it whole.
+"""
+
+import math
+from dataclasses import dataclass
+
+from inferbus_contracts.events.metrics import (
+    MetricAggregate,
+    MetricKind,
+    MetricsSampled,
+    TargetSample,
+)
+from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied
+from inferbus_contracts.events.scaling import Woken as WokenData
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where an event stands in the log; copied into the record of what follows from it."""
+
+    sequence: int = 0
+    """Sequence in the decider's inbox."""
+    causes: tuple[str, ...] = ()
+    """Ids of the events that led here, the direct one first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricValue:
+    """One metric over the pods of one target."""
+
+    name: str
+    kind: MetricKind
+    value: float | None
+    """None where the reported value wasn't a finite number."""
+    idle: bool = False
+    """True for a quantile of no observations: there was no load."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetReading:
+    """One target's part of a sample."""
+
+    target: str
+    metrics: tuple[MetricValue, ...] = ()
+    ready_pods: int = 0
+    unready_pods: int = 0
+    failed_pods: int = 0
+    missing_pods: int = 0
+    """Ready pods that couldn't be scraped."""
+
+    def metric(self, name: str) -> MetricValue | None:
+        """The value of one metric; None where the sample lacks it."""
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(Origin):
+    """One round of samples over the targets of a policy."""
+
+    taken_at_ms: int
+    readings: tuple[TargetReading, ...] = ()
+
+    def reading(self, target: str) -> TargetReading | None:
+        """The part of one target; None where the round left it out."""
+        return next((reading for reading in self.readings if reading.target == target), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applied(Origin):
+    """The reconciler's answer to a decision about one target."""
+
+    target: str
+    decision_id: str
+    outcome: ApplyOutcome
+    replicas: int
+    generation: int
+    uid: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Woken(Origin):
+    """A timer of the decider fired."""
+
+    due_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demanded(Origin):
+    """Traffic, or a held request, seen by a router; no rule of this decider reads it."""
+
+
+Event = Sampled | Applied | Woken | Demanded
+
+
+def sampled(data: MetricsSampled, origin: Origin) -> Sampled:
+    """The event of a `metrics.sampled` body."""
+    return Sampled(
+        sequence=origin.sequence,
+        causes=origin.causes,
+        taken_at_ms=data.taken_at_ms,
+        readings=tuple(_reading(sample) for sample in data.targets),
+    )
+
+
+def applied(target: str, data: ScalingApplied, origin: Origin) -> Applied:
+    """The event of a `scaling.applied` body that was keyed by `target`."""
+    return Applied(
+        sequence=origin.sequence,
+        causes=origin.causes,
+        target=target,
+        decision_id=data.decision_id,
+        outcome=data.outcome,
+        replicas=data.replicas,
+        generation=data.generation,
+        uid=data.uid,
+    )
+
+
+def woken(data: WokenData, origin: Origin) -> Woken:
+    """The event of a fired timer."""
+    return Woken(sequence=origin.sequence, causes=origin.causes, due_ms=data.due_ms)
+
+
+def _reading(sample: TargetSample) -> TargetReading:
+    return TargetReading(
+        target=sample.target,
+        metrics=tuple(_value(metric) for metric in sample.metrics),
+        ready_pods=sample.ready_pods,
+        unready_pods=sample.unready_pods,
+        failed_pods=sample.failed_pods,
+        missing_pods=len(sample.missing),
+    )
+
+
+def _value(metric: MetricAggregate) -> MetricValue:
+    return MetricValue(
+        name=metric.name,
+        kind=metric.kind,
+        value=metric.value if math.isfinite(metric.value) else None,
+        idle=metric.kind is MetricKind.QUANTILE and metric.observations == 0,
+    )

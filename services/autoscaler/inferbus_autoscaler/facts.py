@@ -1,0 +1,167 @@
+"""What a decision rests on beside the event: the policy, its targets, and the decider's settings.
+
+Plain frozen data, JSON-able through `documents`. The shell folds it from spec.changed,
+workload.observed and control.*; what a decision used of it is embedded in its record. A field's
+default never changes its meaning: fields at their default are left out of the JSON.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from inferbus_autoscaler.stamps import MOST_STAMPS
+from inferbus_contracts.keys import ObjectKey
+
+
+class Compat(StrEnum):
+    """Whose rules decide (annotation `inferbus.dev/compat`)."""
+
+    NONE = ""
+    """The decider's own rules."""
+    KTHENA_HEAD = "kthena-head"
+    KTHENA_V01 = "kthena-v0.1"
+
+
+class ApplyMode(StrEnum):
+    """What happens to a decision (annotation `inferbus.dev/mode`)."""
+
+    AUTO = "auto"
+    ADVISE = "advise"
+    APPROVE = "approve"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPolicy:
+    """How far one direction may go (autoscaling spec 1.2, StablePolicy)."""
+
+    instances: int = 1
+    """Replicas per period, 0 or more."""
+    percent: int = 100
+    """Percent of the replicas per period, 0 to 1000."""
+    period_ms: int = 15_000
+    """0: no limit of the rate."""
+    select: str = "Or"
+    """`Or`: the more permissive of the two limits; `And`: the stricter; anything else: none."""
+    stabilisation_ms: int = 0
+    """Look-back of the most careful recommendation; 0: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanicPolicy:
+    """When limits are lifted (autoscaling spec 1.2, PanicPolicy)."""
+
+    threshold_percent: int | None = 200
+    """Of the current replicas; None: panic never starts."""
+    hold_ms: int = 60_000
+    """How long panic goes on after the last hit; 0: panic is off."""
+    percent: int = 1000
+    """Percent of the replicas that may be added per period."""
+    period_ms: int = 0
+    """0 (an absent period, ruling F2): no limit of the rate in panic."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """The limits of a policy; an absent part limits nothing."""
+
+    scale_down: StepPolicy | None = None
+    scale_up: StepPolicy | None = None
+    panic: PanicPolicy | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricTarget:
+    """What one replica should carry of one metric."""
+
+    name: str
+    """The policy's name of the metric."""
+    target: float
+    """Above 0, in the metric's unit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyTarget:
+    """One target as its policy names it."""
+
+    key: str
+    """`kind/namespace/name[/role]`."""
+    min_replicas: int
+    max_replicas: int
+    cost: int = 0
+    """Cost of one replica in the policy's own unit; mixes only."""
+    capacity: float = 1.0
+    """Capacity units of one replica, above 0; mixes only. 1 carries one metric target's worth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyFacts:
+    """One policy, parsed, with defaults filled in."""
+
+    key: str
+    uid: str
+    generation: int
+    digest: str
+    metrics: tuple[MetricTarget, ...]
+    tolerance_percent: int = 10
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    targets: tuple[PolicyTarget, ...] = ()
+    mix: bool = False
+    """True: the optimizer splits the total over the targets; False: there is exactly one."""
+    cost_expansion_rate_percent: int = 200
+    compat: Compat = Compat.NONE
+    apply: ApplyMode = ApplyMode.AUTO
+    most_stamps: int = MOST_STAMPS
+    """Longest history of one value; `policy_check.fitted` lowers it where records get large."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetFacts:
+    """One target as it stands."""
+
+    key: str
+    uid: str
+    generation: int
+    """Of the stored object; a role has that of its ModelServing."""
+    replicas: int
+    """`spec.replicas`, or that of the role."""
+    ready: int = 0
+    """Replicas that serve."""
+    starting: int = 0
+    """Replicas that have never been ready: capacity to come, without load."""
+    unready: int = 0
+    """Replicas that were ready and aren't: they may carry load that nobody sees."""
+    schedulable: int | None = None
+    startup_ms: int = 0
+    deleted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeciderSettings:
+    """Knobs of the decider itself, virtual time."""
+
+    repeat_ms: int = 600_000
+    """A decision is made again at least that often while samples arrive."""
+    stale_ms: int = 60_000
+    """An older sample is no ground for scaling down."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything a decision of one state key may look at."""
+
+    policy: PolicyFacts | None
+    """None: no policy owns the target (any more)."""
+    targets: tuple[TargetFacts, ...] = ()
+    frozen: bool = False
+    """A freeze is in force for the target or a scope around it."""
+    decision_id: str = ""
+    """Id of the key's last decision, as stored beside its state."""
+    settings: DeciderSettings = field(default_factory=DeciderSettings)
+
+    def target(self, key: str) -> TargetFacts | None:
+        """The facts of one target; None where nothing is known of it."""
+        return next((target for target in self.targets if target.key == key), None)
+
+
+def state_key(policy: PolicyFacts) -> ObjectKey:
+    """What the state of a policy is keyed by: its single target, or itself where it mixes."""
+    return ObjectKey.parse(policy.key if policy.mix else policy.targets[0].key)

@@ -1,0 +1,42 @@
+"""What a decision asks the shell to do; all of one decision is committed at once, or nothing.
+
+Invariant: there is at most one timer a key, and a new one replaces the old.
+"""
+
+from dataclasses import dataclass
+
+from inferbus_contracts.events.scaling import ScalingDecided, ScalingDemanded
+
+
+@dataclass(frozen=True)
+class Decide:
+    """Publish the replicas of a single target."""
+
+    target: str
+    """Key of the target: the key of the event."""
+    data: ScalingDecided
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Publish the total of a mix for the optimizer."""
+
+    policy: str
+    """Key of the policy: the key of the event."""
+    data: ScalingDemanded
+
+
+@dataclass(frozen=True)
+class SetTimer:
+    """Wake the key at `at_ms`, virtual time."""
+
+    at_ms: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClearTimer:
+    """The timer of the key is not needed any more."""
+
+
+Effect = Decide | Demand | SetTimer | ClearTimer

@@ -1,0 +1,157 @@
+"""The default decider: one look at a target, or at the total of a mix.
+
+Reading -> recommendation -> history -> limits. Invariant: where sample, facts and time change
+nothing that matters, the state comes back as the same object.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from inferbus_autoscaler.evaluation import Evaluation
+from inferbus_autoscaler.events import Sampled
+from inferbus_autoscaler.facts import Facts, PolicyFacts
+from inferbus_autoscaler.policy_history import History
+from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend
+from inferbus_autoscaler.policy_need import MOST_NEEDED, NOISE_PARTS, Need, needed, whole
+from inferbus_autoscaler.policy_standing import current_replicas, standing
+from inferbus_autoscaler.state import Reading, TargetState
+from inferbus_contracts.events.scaling import Mode
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Current number and bounds of a policy in one unit; of a mix in capacity units."""
+
+    current: float
+    least: float
+    most: float
+
+
+def evaluate_sample(
+    state: TargetState, policy: PolicyFacts, facts: Facts, sample: Sampled, now_ms: int
+) -> Evaluation:
+    """Look at a new sample."""
+    need, metrics = needed(policy, facts, sample, now_ms)
+    reading = Reading(need=need, metrics=metrics, sampled_ms=sample.taken_at_ms)
+    return _evaluate(state, policy, facts, reading, now_ms)
+
+
+def evaluate_again(
+    state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int
+) -> Evaluation | None:
+    """Look once more at the last sample; None where there is none, or it is too old."""
+    reading = state.reading
+    if reading is None or now_ms - reading.sampled_ms > facts.settings.stale_ms:
+        return None
+    return _evaluate(state, policy, facts, reading, now_ms)
+
+
+def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
+    """When the number will change by itself, because a window or panic ends; None: never."""
+    if state.reading is None or facts.frozen:
+        return None
+    history = state.history
+    scope = _scope(policy, facts, _units(state, policy, facts))
+    value = recommend(state.reading.need, scope, history.recommended).value
+    settled = limit(value, history, scope, now_ms)[-1].after
+    if value == settled:
+        return None
+    for at_ms in expiries(value, history, scope, now_ms):
+        if limit(value, history, scope, at_ms)[-1].after != settled:
+            return at_ms
+    return None
+
+
+def _evaluate(
+    state: TargetState,
+    policy: PolicyFacts,
+    facts: Facts,
+    reading: Reading,
+    now_ms: int,
+) -> Evaluation:
+    units = _units(state, policy, facts)
+    scope = _scope(policy, facts, units)
+    recommendation = recommend(reading.need, scope, state.history.recommended)
+    history = state.history.started(scope.current, now_ms, policy.most_stamps)
+    history = history.with_replicas(scope.current, now_ms, policy.most_stamps)
+    if recommendation.evidence is not None:
+        history = history.with_recommendation(recommendation.evidence, now_ms, policy.most_stamps)
+    if recommendation.hit is not None:
+        history = history.with_hit(recommendation.hit, now_ms)
+    panic = history.panic.active(policy.behaviour.panic, now_ms)
+    limited = limit(recommendation.value, history, scope, now_ms)
+    desired = limited[-1].after
+    return Evaluation(
+        state=_remembering(state, reading, history, facts.settings.stale_ms // 2),
+        current=scope.current,
+        desired=desired,
+        mode=Mode.PANIC if panic else Mode.STABLE,
+        limited=desired != recommendation.value,
+        capacity=_capacity(desired, scope, units),
+        metrics=reading.metrics,
+        steps=(*recommendation.steps, *limited),
+    )
+
+
+def _units(state: TargetState, policy: PolicyFacts, facts: Facts) -> _Units:
+    pairs = [(member, facts.target(member.key)) for member in policy.targets]
+    known = [(member, target) for member, target in pairs if target is not None]
+    if not policy.mix:
+        member, target = known[0]
+        current = current_replicas(state, target)
+        return _Units(current, member.min_replicas, member.max_replicas)
+    return _Units(
+        current=_sum(m.capacity * standing(state, target).replicas for m, target in known),
+        least=_sum(m.capacity * m.min_replicas for m, _ in known),
+        most=_sum(m.capacity * m.max_replicas for m, _ in known),
+    )
+
+
+def _sum(units: Iterable[float]) -> float:
+    return min(math.fsum(units), MOST_NEEDED)
+
+
+def _scope(policy: PolicyFacts, facts: Facts, units: _Units) -> Scope:
+    return Scope(
+        current=_whole_below(units.current),
+        min_replicas=_whole_below(units.least),
+        max_replicas=whole(units.most),
+        tolerance_percent=policy.tolerance_percent,
+        behaviour=policy.behaviour,
+        frozen=facts.frozen,
+    )
+
+
+def _whole_below(units: float) -> int:
+    return math.floor(units + units / NOISE_PARTS)
+
+
+def _capacity(desired: int, scope: Scope, units: _Units) -> float:
+    """What the mix must serve: exactly what it serves now, where the number stays."""
+    capacity = units.current if desired == scope.current else float(desired)
+    return min(max(capacity, units.least), units.most)
+
+
+def _remembering(
+    state: TargetState, reading: Reading, history: History, refresh_ms: int
+) -> TargetState:
+    """The state with a reading that is as new as what rests on it needs."""
+    kept = state.reading
+    if kept is not None and history is state.history and _same(kept.need, reading.need):
+        waits = state.timer_ms is not None
+        if not waits or reading.sampled_ms - kept.sampled_ms < refresh_ms:
+            return state
+    return replace(state, reading=reading, history=history)
+
+
+def _same(one: Need, other: Need) -> bool:
+    return _whole_need(one) == _whole_need(other)
+
+
+def _whole_need(need: Need) -> tuple[int | None, int | None]:
+    known, possible = need.known, need.possible
+    return (
+        None if known is None else whole(known),
+        None if possible is None else whole(possible),
+    )

@@ -1,0 +1,50 @@
+"""Whether what was found is said: the log grows with decisions, not with samples.
+
+A decision is made when number, mode or binding limiter changed, when the target isn't where it
+should be, and again after a while as long as samples arrive. Invariant: no second decision while
+one is being applied, unless that while is over.
+"""
+
+from inferbus_autoscaler.evaluation import Evaluation
+from inferbus_autoscaler.facts import ApplyMode
+from inferbus_autoscaler.policy_limits import binding
+from inferbus_autoscaler.state import LastDecision
+
+
+def worth_saying(
+    last: LastDecision | None,
+    new: LastDecision,
+    found: Evaluation,
+    *,
+    apply: ApplyMode,
+    sampled: bool,
+    repeat_ms: int,
+) -> bool:
+    """Whether `new` becomes a decision after `last`.
+
+    `sampled` is False for timers and answers: these only ever change the number.
+    """
+    moves = new.desired != found.current
+    if last is None:
+        return sampled or moves
+    repeats = sampled and new.decided_ms - last.decided_ms >= repeat_ms
+    if last.applying:
+        return repeats
+    if new.desired != last.desired or (moves and apply is ApplyMode.AUTO and not new.options):
+        return True
+    looks = (new.mode, new.binding, new.options) != (last.mode, last.binding, last.options)
+    return repeats or (sampled and looks)
+
+
+def decision_of(
+    found: Evaluation, now_ms: int, *, apply: ApplyMode, options: str = ""
+) -> LastDecision:
+    """What would be remembered of a decision made now."""
+    return LastDecision(
+        desired=found.desired,
+        mode=found.mode,
+        binding=binding(found.steps),
+        decided_ms=now_ms,
+        options=options,
+        applying=apply is ApplyMode.AUTO and not options and found.desired != found.current,
+    )

@@ -1,0 +1,165 @@
+"""How large the record of a policy's decision can get, by writing the largest one.
+
+Nothing is estimated: every window is full, every number as long as it gets, and every metric has a
+reason to tell. Invariant: no decision of the policy has a larger record.
+"""
+
+from inferbus_autoscaler.evaluation import Evaluation
+from inferbus_autoscaler.events import MetricValue, Sampled, TargetReading
+from inferbus_autoscaler.facts import Compat, DeciderSettings, Facts, PolicyFacts, TargetFacts
+from inferbus_autoscaler.policy_compat_head import CompatLoop
+from inferbus_autoscaler.policy_correction import CompatWindows
+from inferbus_autoscaler.policy_held_window import LONGEST_MS, HeldWindow
+from inferbus_autoscaler.policy_history import History, PanicHold
+from inferbus_autoscaler.policy_need import LONGEST_DETAIL, MetricLoad, Need
+from inferbus_autoscaler.policy_windows import Best, RateWindow, RecommendationWindow
+from inferbus_autoscaler.record import CoreInput, record_of
+from inferbus_autoscaler.stamps import Stamped
+from inferbus_autoscaler.state import (
+    CompatMemory,
+    LastDecision,
+    Reading,
+    Standing,
+    TargetState,
+)
+from inferbus_contracts.events.metrics import MetricKind
+from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
+
+_UID = "0" * 36
+_DIGEST = "0" * 32
+_LATE_MS = 9_999_999_999_999
+_MANY = 1_000_000
+"""The most replicas a target may have (autoscaling spec 1.3)."""
+_LONG = -1.2345678901234567e-300
+"""As many characters as a float64 can need."""
+_CAUSES = 8
+_STEPS = 7
+
+
+def worst_record_bytes(policy: PolicyFacts) -> int:
+    """The size of the largest record that a decision of `policy` can have, as canonical JSON."""
+    given = CoreInput(
+        state=_state(policy), event=_sample(policy), facts=_facts(policy), now_ms=_LATE_MS
+    )
+    found = Evaluation(
+        state=given.state,
+        current=_MANY,
+        desired=_MANY,
+        mode=Mode.STABLE,
+        metrics=_metrics(policy),
+        steps=_STEPS * (_STEP,),
+    )
+    return len(record_of(given, policy, found, given.state).to_json())
+
+
+_STEP = LimiterStep(
+    name=Limiter.STABILISATION,
+    before=_MANY,
+    after=_MANY,
+    detail=f"least of {LONGEST_MS} ms is {_MANY}" + 20 * " ",
+)
+
+
+def _sample(policy: PolicyFacts) -> Sampled:
+    metrics = tuple(
+        MetricValue(
+            name=metric.name,
+            kind=MetricKind.EXTERNAL_UTILISATION,
+            value=_LONG,
+            idle=True,
+        )
+        for metric in policy.metrics
+    )
+    readings = tuple(
+        TargetReading(
+            target=target.key,
+            metrics=metrics,
+            ready_pods=_MANY,
+            unready_pods=_MANY,
+            failed_pods=_MANY,
+            missing_pods=_MANY,
+        )
+        for target in policy.targets
+    )
+    return Sampled(
+        taken_at_ms=_LATE_MS, readings=readings, sequence=_LATE_MS, causes=_CAUSES * (_UID,)
+    )
+
+
+def _facts(policy: PolicyFacts) -> Facts:
+    targets = tuple(
+        TargetFacts(
+            key=target.key,
+            uid=_UID,
+            generation=_MANY,
+            replicas=_MANY,
+            ready=_MANY,
+            starting=_MANY,
+            unready=_MANY,
+            schedulable=_MANY,
+            startup_ms=LONGEST_MS,
+        )
+        for target in policy.targets
+    )
+    settings = DeciderSettings(repeat_ms=LONGEST_MS, stale_ms=LONGEST_MS)
+    return Facts(policy=policy, targets=targets, frozen=True, decision_id=_UID, settings=settings)
+
+
+def _state(policy: PolicyFacts) -> TargetState:
+    return TargetState(
+        owner=(_UID, _UID),
+        changed_ms=_LATE_MS,
+        reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS),
+        history=_history(policy) if policy.compat is Compat.NONE else History(),
+        standings=tuple(
+            Standing(target=target.key, uid=_UID, generation=_MANY, replicas=_MANY)
+            for target in policy.targets
+        ),
+        decision=LastDecision(
+            desired=_MANY,
+            mode=Mode.STABLE,
+            binding=Limiter.STABILISATION,
+            decided_ms=_LATE_MS,
+            options=_DIGEST,
+            applying=True,
+        ),
+        timer_ms=_LATE_MS,
+        compat=None if policy.compat is Compat.NONE else _compat_memory(policy),
+    )
+
+
+def _metrics(policy: PolicyFacts) -> tuple[MetricLoad, ...]:
+    return tuple(
+        MetricLoad(name=metric.name, load=_LONG, want=_MANY, detail=LONGEST_DETAIL * " ")
+        for metric in policy.metrics
+    )
+
+
+def _stamps(count: int) -> tuple[Stamped, ...]:
+    step_ms = LONGEST_MS // max(count, 1)
+    return tuple((_LATE_MS + index * step_ms, _MANY) for index in range(count))
+
+
+def _history(policy: PolicyFacts) -> History:
+    side = HeldWindow(_MANY, _stamps(policy.most_stamps // 2))
+    return History(
+        most_recommended=side,
+        least_recommended=side,
+        most_replicas=side,
+        least_replicas=side,
+        panic=PanicHold(hitting=True, ended_ms=_LATE_MS),
+    )
+
+
+def _compat_memory(policy: PolicyFacts) -> CompatMemory:
+    stamps = _stamps(policy.most_stamps)
+    recommendation = RecommendationWindow(Best.MAX, LONGEST_MS, stamps)
+    rate = RateWindow(Best.MAX, LONGEST_MS, stamps, (_LATE_MS, _MANY))
+    windows = CompatWindows(
+        stabilise_down=recommendation,
+        stabilise_up=recommendation,
+        rate_down=rate,
+        rate_up=rate,
+        rate_panic=rate,
+    )
+    return CompatMemory(generation=_MANY, loop=CompatLoop(windows, panic_until_ms=_LATE_MS))

@@ -1,0 +1,1 @@
+"""Vectors of reference implementations, run against the pure cores."""
