@@ -14,11 +14,13 @@ import signal
 import sys
 from collections.abc import Sequence
 
-_ANSWER = (
+_BODY = b"ok\n"
+_HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
-    b"Content-Length: 3\r\nConnection: close\r\n\r\nok\n"
+    b"Content-Length: 3\r\nConnection: close\r\n\r\n"
 )
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 _MAX_HEAD_BYTES = 65536
 
 
@@ -43,10 +45,17 @@ class Responder(asyncio.Protocol):
             if len(self._received) > _MAX_HEAD_BYTES:
                 self._transport.abort()
             return
-        length = _LENGTH.search(self._received[:end])
-        if len(self._received) >= end + 4 + (int(length[1]) if length else 0):
-            self._transport.write(_ANSWER)
+        if _is_complete(bytes(self._received[:end]), self._received[end + 4 :]):
+            head_only = self._received.startswith(b"HEAD ")
+            self._transport.write(_HEAD if head_only else _HEAD + _BODY)
             self._transport.close()
+
+
+def _is_complete(head: bytes, body: bytearray) -> bool:
+    if _CHUNKED.search(head):
+        return body.endswith(b"0\r\n\r\n")
+    length = _LENGTH.search(head)
+    return len(body) >= (int(length[1]) if length else 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
