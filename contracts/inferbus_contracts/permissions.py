@@ -40,6 +40,8 @@ class Grants:
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
+    publish_denied: tuple[str, ...] = ()
+    """Refused though `publish` would allow it: polling the durables of others."""
     responds: bool = False
     """May answer a request in the asker's inbox."""
 
@@ -56,7 +58,8 @@ def grants(service: Service, topology: Topology) -> Grants:
     publish = dict.fromkeys(_publishes(service, topology))
     subscribe = dict.fromkeys(_subscribes(service))
     responds = service in (Service.SPEC_WATCHER, Service.CONSOLE)
-    return Grants(tuple(publish), tuple(subscribe), responds)
+    denied = tuple(_poll(item) for item in topology.durables if item.service is not service)
+    return Grants(tuple(publish), tuple(subscribe), denied, responds)
 
 
 def _publishes(service: Service, topology: Topology) -> Iterator[str]:
@@ -85,8 +88,12 @@ def _requests(service: Service) -> Iterator[str]:
 def _durables(durables: Iterable[DurableSpec]) -> Iterator[str]:
     for durable in durables:
         yield f"{_API}.CONSUMER.INFO.{durable.stream}.{durable.name}"
-        yield f"{_API}.CONSUMER.MSG.NEXT.{durable.stream}.{durable.name}"
+        yield _poll(durable)
         yield f"$JS.ACK.{durable.stream}.{durable.name}.>"
+
+
+def _poll(durable: DurableSpec) -> str:
+    return f"{_API}.CONSUMER.MSG.NEXT.{durable.stream}.{durable.name}"
 
 
 def _decider(service: Service) -> Iterator[str]:

@@ -10,7 +10,9 @@ T = TypeVar("T")
 
 
 async def eventually(
-    predicate: Callable[[], T | Awaitable[T]], timeout: float = 15.0, what: str = ""
+    predicate: Callable[[], T | Awaitable[T]],
+    timeout: float = 15.0,
+    what: str | Callable[[], str] = "",
 ) -> T:
     """Return the first truthy value of `predicate`, asked again and again.
 
@@ -31,6 +33,7 @@ async def eventually(
         except Exception as error:
             last = error
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout} s: {what or predicate}; last: {last!r}")
+            said = what() if callable(what) else what or predicate
+            raise AssertionError(f"not within {timeout} s: {said}; last: {last!r}")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.1)

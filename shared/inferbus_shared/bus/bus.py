@@ -54,6 +54,7 @@ class Bus:
         event_type: str = "",
         id: str = "",  # noqa: A002 - the CloudEvents attribute's name
         cause: Received[EventData] | None = None,
+        causation_id: str = "",
         ordinal: int = 0,
         time_ms: int | None = None,
     ) -> Outgoing:
@@ -76,7 +77,7 @@ class Bus:
             time_ms=self.clock.now_ms() if time_ms is None else time_ms,
             key=key,
             correlation_id=(cause.envelope.correlation_id or cause.id) if cause else "",
-            causation_id=cause.id if cause else "",
+            causation_id=cause.id if cause else causation_id,
             traceparent=cause.envelope.traceparent if cause else "",
         )
         return encode(envelope, data)

@@ -66,8 +66,11 @@ class Observer:
         data: EventData,
         *,
         cause: Received[EventData] | None = None,
+        causation_id: str = "",
     ) -> Stored | None:
         """Write the fact unless the last one of the key says the same; None when it does.
+
+        What it follows from is an event (`cause`), or the id of one.
 
         Raises `ProblemsError` when it can't be stored.
         """
@@ -77,7 +80,9 @@ class Observer:
         if last is not None and last.digest == content:
             return None
         id_ = observation_id(self._type, key, uid, content, last.id if last else "")
-        message = self._bus.event(data, key, event_type=self._type, id=id_, cause=cause)
+        message = self._bus.event(
+            data, key, event_type=self._type, id=id_, cause=cause, causation_id=causation_id
+        )
         stored = await self._bus.publish(message)
         if not stored.duplicate:
             self._unseen[key] = id_

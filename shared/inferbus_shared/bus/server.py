@@ -74,7 +74,7 @@ def _user(name: str, password: str, topology: Topology) -> str:
         "user": name,
         "password": password,
         "permissions": {
-            "publish": {"allow": list(allowed.publish)},
+            "publish": {"allow": list(allowed.publish), "deny": list(allowed.publish_denied)},
             "subscribe": {"allow": list(allowed.subscribe)},
         }
         | ({"allow_responses": {"max": 1, "expires": "30s"}} if allowed.responds else {}),
