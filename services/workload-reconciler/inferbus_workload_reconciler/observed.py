@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from inferbus_workload_reconciler.workload import WorkloadSpec
+
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -121,6 +123,18 @@ def controller_of(metadata: Mapping[str, Any]) -> Owner | None:
         if owner.get("controller"):
             return Owner(owner["kind"], owner["name"], owner["uid"])
     return None
+
+
+def is_owned(owner: Owner | None, workload: WorkloadSpec) -> bool:
+    """Whether a child is this very object's."""
+    return owner is not None and owner.uid == workload.uid
+
+
+def is_orphan(owner: Owner | None, workload: WorkloadSpec) -> bool:
+    """Whether a child is left over from an earlier object of the same kind and name."""
+    if owner is None or owner.uid == workload.uid:
+        return False
+    return (owner.kind, owner.name) == (workload.key.kind, workload.name)
 
 
 def timestamp_ms(text: str | None) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from inferbus_workload_reconciler.observed import Observed, ObservedPod
+from inferbus_workload_reconciler.observed import Observed, ObservedPod, is_orphan, is_owned
 from inferbus_workload_reconciler.policy_templates import Freshness, Shape, TemplateBook
 from inferbus_workload_reconciler.workload import ReplicaId, RoleTemplate, Slot, WorkloadSpec
 
@@ -132,8 +132,7 @@ def place_pods(workload: WorkloadSpec, pods: Iterable[ObservedPod]) -> Placed:
     return [
         (slot, pod)
         for pod in pods
-        if pod.owner is not None
-        and pod.owner.uid == workload.uid
+        if is_owned(pod.owner, workload)
         and (slot := slot_of(workload.name, pod.name, pod.labels)) is not None
     ]
 
@@ -147,17 +146,12 @@ def survey(book: TemplateBook, observed: Observed, placed: Placed) -> Fleet:
     groups: dict[int, dict[ReplicaId, ReplicaView]] = {}
     for replica in sorted(slots):
         groups.setdefault(replica.group, {})[replica] = _replica(book, replica, slots[replica])
-    foreign = [pod for pod in observed.pods if pod.owner is None or pod.owner.uid != workload.uid]
+    foreign = [pod for pod in observed.pods if not is_owned(pod.owner, workload)]
     return Fleet(
         groups={ordinal: _group(book, ordinal, groups[ordinal]) for ordinal in sorted(groups)},
-        orphans=tuple(pod for pod in foreign if _is_orphan(pod, workload)),
+        orphans=tuple(pod for pod in foreign if is_orphan(pod.owner, workload)),
         taken_names=frozenset(pod.name for pod in foreign),
     )
-
-
-def _is_orphan(pod: ObservedPod, workload: WorkloadSpec) -> bool:
-    owner = pod.owner
-    return owner is not None and (owner.kind, owner.name) == (workload.key.kind, workload.name)
 
 
 def _replica(book: TemplateBook, id_: ReplicaId, pods: dict[int, ObservedPod]) -> ReplicaView:

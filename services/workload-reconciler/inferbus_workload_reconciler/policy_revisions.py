@@ -10,9 +10,10 @@ Invariant: equal templates, equal hash; a snapshot that is still referenced is n
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from inferbus_contracts.canonical import digest
+from inferbus_workload_reconciler.observed import controller_of, is_orphan, is_owned
 from inferbus_workload_reconciler.workload import PodTemplate, RoleTemplate, WorkloadSpec
 
 HISTORY_LIMIT = 10
@@ -42,11 +43,20 @@ class Snapshot:
         return next((role for role in self.roles if role.name == name), None)
 
 
+class OrphanedSnapshot(NamedTuple):
+    """A snapshot of an earlier object of the same name."""
+
+    name: str
+    uid: str
+    owner_uid: str
+
+
 @dataclass(frozen=True, slots=True)
 class RevisionHistory:
     """All snapshots of a workload, by label."""
 
     snapshots: Mapping[str, Snapshot]
+    orphans: tuple[OrphanedSnapshot, ...] = ()
 
     def get(self, label: str) -> Snapshot | None:
         """The snapshot of a revision."""
@@ -106,15 +116,20 @@ def parse_history(
 ) -> RevisionHistory:
     """The history in a workload's ControllerRevisions.
 
-    Objects of another owner, and those that hold no list of roles (another controller's), are left
-    out: they describe no revision of this workload.
+    Objects of another owner, and those that hold no list of roles (another controller's), describe
+    no revision of this workload.
     """
     snapshots = {}
+    orphans = []
     for revision in revisions:
-        snapshot = _parse_snapshot(revision, workload)
+        metadata = revision["metadata"]
+        owner = controller_of(metadata)
+        snapshot = _parse_snapshot(revision, workload) if is_owned(owner, workload) else None
         if snapshot is not None:
             snapshots[snapshot.label] = snapshot
-    return RevisionHistory(snapshots)
+        elif owner is not None and is_orphan(owner, workload):
+            orphans.append(OrphanedSnapshot(metadata["name"], metadata["uid"], owner.uid))
+    return RevisionHistory(snapshots, tuple(orphans))
 
 
 def render_snapshot(workload: WorkloadSpec, label: str, number: int) -> dict[str, Any]:
@@ -152,12 +167,11 @@ def surplus_snapshots(history: RevisionHistory, referenced: Iterable[str]) -> li
 
 
 def _parse_snapshot(revision: Mapping[str, Any], workload: WorkloadSpec) -> Snapshot | None:
-    metadata = revision.get("metadata") or {}
+    metadata = revision["metadata"]
     label = (metadata.get("labels") or {}).get(workload.convention.revision_label)
-    owned = any(owner.get("uid") == workload.uid for owner in metadata.get("ownerReferences") or ())
     data = revision.get("data")
     roles = data.get("data") if isinstance(data, Mapping) else None
-    if not (owned and label and isinstance(roles, list)):
+    if not (label and isinstance(roles, list)):
         return None
     return Snapshot(
         label=label,

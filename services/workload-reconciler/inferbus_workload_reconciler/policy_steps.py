@@ -11,7 +11,13 @@ pod is created under a name that is still taken.
 from collections.abc import Iterable, Iterator, Mapping
 
 from inferbus_workload_reconciler.actions import Action, ChildKind, Create, Delete, Motive, Reason
-from inferbus_workload_reconciler.observed import Observed, ObservedPod
+from inferbus_workload_reconciler.observed import (
+    Observed,
+    ObservedPod,
+    ObservedService,
+    is_orphan,
+    is_owned,
+)
 from inferbus_workload_reconciler.policy_census import GroupView
 from inferbus_workload_reconciler.policy_decisions import Decisions
 from inferbus_workload_reconciler.policy_pods import render_pod, render_service
@@ -22,6 +28,7 @@ from inferbus_workload_reconciler.workload import ReplicaId, RoleTemplate, Servi
 def render_steps(decisions: Decisions, observed: Observed, now_ms: int) -> tuple[Action, ...]:
     """All actions of a plan, in order."""
     return (
+        *_orphaned_snapshots(decisions),
         *_new_snapshot(decisions),
         *_pod_deletions(decisions, observed, now_ms),
         *_unused_services(decisions, observed),
@@ -40,6 +47,20 @@ def forced_deletions(decisions: Decisions, observed: Observed) -> Iterator[tuple
                     yield pod, pod.deletion_due_ms
 
 
+def _orphaned_snapshots(decisions: Decisions) -> Iterator[Delete]:
+    for orphan in decisions.book.history.orphans:
+        yield Delete(
+            child=ChildKind.REVISION,
+            name=orphan.name,
+            uid=orphan.uid,
+            motive=_orphaned(orphan.owner_uid),
+        )
+
+
+def _orphaned(owner_uid: str) -> Motive:
+    return Motive(Reason.ORPHANED, f"its owner {owner_uid} is an earlier object of this name")
+
+
 def _new_snapshot(decisions: Decisions) -> Iterator[Create]:
     book = decisions.book
     if book.history.get(book.target) is None:
@@ -52,8 +73,7 @@ def _new_snapshot(decisions: Decisions) -> Iterator[Create]:
 def _pod_deletions(decisions: Decisions, observed: Observed, now_ms: int) -> Iterator[Delete]:
     for pod in decisions.fleet.orphans:
         if not pod.deleting:
-            owner = pod.owner.uid if pod.owner else ""
-            yield _delete(pod, Motive(Reason.ORPHANED, f"its owner {owner} is an earlier object"))
+            yield _delete(pod, _orphaned(pod.owner.uid if pod.owner else ""))
     for pod, due_ms in forced_deletions(decisions, observed):
         if due_ms <= now_ms:
             motive = Motive(Reason.NODE_LOST, f"node {pod.node} is lost, deletion was due")
@@ -106,7 +126,7 @@ def _pod_creations(decisions: Decisions, observed: Observed) -> Iterator[Create]
 
 
 def _unused_services(decisions: Decisions, observed: Observed) -> Iterator[Delete]:
-    """Services of role replicas that are gone or going for good."""
+    """Services of role replicas that are gone or going for good, and of earlier objects."""
     workload = decisions.book.workload
     convention = workload.convention
     kept = {
@@ -114,15 +134,19 @@ def _unused_services(decisions: Decisions, observed: Observed) -> Iterator[Delet
         for replica in _kept_replicas(decisions)
     }
     for service in observed.services:
-        ours = service.owner is not None and service.owner.uid == workload.uid
         slot = convention.slot_of(workload.name, service.name, {})
-        if ours and slot and service.name not in kept and not service.deleting:
-            yield Delete(
-                child=ChildKind.SERVICE,
-                name=service.name,
-                uid=service.uid,
-                motive=Motive(Reason.SERVICE_UNUSED, f"replica {slot.replica} doesn't stay"),
-            )
+        if service.owner is None or service.deleting:
+            continue
+        named_by_us = slot is not None or service.name == workload.name
+        if is_orphan(service.owner, workload) and named_by_us:
+            yield _delete_service(service, _orphaned(service.owner.uid))
+        elif is_owned(service.owner, workload) and slot and service.name not in kept:
+            motive = Motive(Reason.SERVICE_UNUSED, f"replica {slot.replica} doesn't stay")
+            yield _delete_service(service, motive)
+
+
+def _delete_service(service: ObservedService, motive: Motive) -> Delete:
+    return Delete(child=ChildKind.SERVICE, name=service.name, uid=service.uid, motive=motive)
 
 
 def _missing_services(decisions: Decisions, observed: Observed) -> Iterator[Create]:

@@ -269,3 +269,22 @@ class World:
             "conditions": [condition],
             "containerStatuses": pod["status"].get("containerStatuses") or [],
         }
+
+
+def fleet(document: Manifest, ordinals: Iterable[int]) -> World:
+    """A settled fleet whose groups have exactly these ordinals."""
+    kept = set(ordinals)
+    grown = copy.deepcopy(document)
+    grown["spec"]["replicas"] = max(kept) + 1
+    world = World(grown)
+    world.settle()
+    for ordinal in set(range(max(kept) + 1)) - kept:
+        prefix = f"{document['metadata']['name']}-{ordinal}-"
+        for key in [key for key in world.objects if key[1].startswith(prefix)]:
+            if key[0] is not ChildKind.REVISION:
+                del world.objects[key]
+    world.memory = {}
+    world.document["spec"]["replicas"] = len(kept)
+    world.settle()
+    world.created.clear()
+    return world
