@@ -14,7 +14,7 @@ from inferbus_autoscaler.facts import Facts, MetricTarget, PolicyFacts, TargetFa
 from inferbus_contracts.errors import shorten
 from inferbus_contracts.events.metrics import MetricKind
 
-MOST_NEEDED = 1_000_000_000.0
+MOST_NEEDED = 100_000_000.0
 """No load asks for more replicas than that."""
 
 NOISE_PARTS = 10**9

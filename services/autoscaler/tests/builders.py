@@ -98,6 +98,33 @@ def sample(load: float | Sequence[MetricValue] | None, at_ms: int = T0, **change
     return Sampled(taken_at_ms=at_ms, readings=(reading,))
 
 
+MIX = ("ModelServing/default/h100", "ModelServing/default/a100")
+
+
+def mix_facts(replicas: tuple[int, int], capacity: float = 1.0, **changes: Any) -> Facts:
+    """A mix of two targets, bounds 0 to 4 and 1 to 8; `capacity` is that of the first."""
+    members = (
+        PolicyTarget(key=MIX[0], min_replicas=0, max_replicas=4, cost=100, capacity=capacity),
+        PolicyTarget(key=MIX[1], min_replicas=1, max_replicas=8, cost=60),
+    )
+    mix = policy(**({"mix": True, "targets": members} | changes))
+    targets = tuple(target(count, key=key) for key, count in zip(MIX, replicas, strict=True))
+    return Facts(policy=mix, targets=targets)
+
+
+def mix_sample(loads: tuple[float | None, float | None], at_ms: int = T0) -> Sampled:
+    """A sample of the mix; a target without a load (None) has no pods."""
+    readings = tuple(
+        TargetReading(
+            target=key,
+            metrics=() if load is None else (metric(load),),
+            ready_pods=0 if load is None else 1,
+        )
+        for key, load in zip(MIX, loads, strict=True)
+    )
+    return Sampled(taken_at_ms=at_ms, readings=readings)
+
+
 class Fleet:
     """A target under a policy: applies every decision at once, as the reconciler would."""
 
@@ -115,10 +142,10 @@ class Fleet:
 
     def facts(self, **changes: Any) -> Facts:
         """The facts as they stand."""
-        the_target = {"generation": self.generation} | changes
+        the_target = {"replicas": self.replicas, "generation": self.generation} | changes
         return Facts(
             policy=self.policy,
-            targets=(target(self.replicas, **the_target),),
+            targets=(target(**the_target),),
             frozen=self.frozen,
             decision_id=str(len(self.decisions)),
             settings=self.settings,
