@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from inferbus_contracts.resources.annotations import Compat, compat_of
-from inferbus_contracts.resources.kinds import Kind
+from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, MODEL_BOOSTER, OPEN_MODEL, Kind
 from inferbus_contracts.resources.open_model import ModelHubName
 
 DEFAULT_SCALE_DOWN = {
@@ -82,7 +82,7 @@ def _fill_open_model(document: dict[str, Any]) -> None:
 
 
 _FILLERS: dict[str, Callable[[dict[str, Any]], None]] = {
-    "AutoscalingPolicy": _fill_policy,
-    "ModelBooster": _fill_booster,
-    "OpenModel": _fill_open_model,
+    AUTOSCALING_POLICY: _fill_policy,
+    MODEL_BOOSTER: _fill_booster,
+    OPEN_MODEL: _fill_open_model,
 }

@@ -14,19 +14,20 @@ from inferbus_contracts.admission import (
     rules_serving,
 )
 from inferbus_contracts.admission.rule import Rule
+from inferbus_contracts.resources import kinds
 
 _BY_TOKEN: dict[str, tuple[Rule, ...]] = {
-    "ModelBooster": rules_booster.RULES,
-    "ModelServing": rules_serving.RULES,
-    "AutoscalingPolicy": rules_autoscaling.POLICY_RULES,
-    "AutoscalingPolicyBinding": rules_autoscaling.BINDING_RULES,
-    "ModelRoute": rules_networking.ROUTE_RULES,
-    "ModelServer": rules_networking.SERVER_RULES,
-    "ExternalModelProvider": rules_provider.RULES,
-    "OpenModel": rules_open_model.RULES,
-    "Playground": rules_inference.PLAYGROUND_RULES,
-    "Service": rules_inference.SERVICE_RULES,
-    "BackendRuntime": rules_inference.RUNTIME_RULES,
+    kinds.MODEL_BOOSTER: rules_booster.RULES,
+    kinds.MODEL_SERVING: rules_serving.RULES,
+    kinds.AUTOSCALING_POLICY: rules_autoscaling.POLICY_RULES,
+    kinds.AUTOSCALING_POLICY_BINDING: rules_autoscaling.BINDING_RULES,
+    kinds.MODEL_ROUTE: rules_networking.ROUTE_RULES,
+    kinds.MODEL_SERVER: rules_networking.SERVER_RULES,
+    kinds.EXTERNAL_MODEL_PROVIDER: rules_provider.RULES,
+    kinds.OPEN_MODEL: rules_open_model.RULES,
+    kinds.PLAYGROUND: rules_inference.PLAYGROUND_RULES,
+    kinds.INFERENCE_SERVICE: rules_inference.SERVICE_RULES,
+    kinds.BACKEND_RUNTIME: rules_inference.RUNTIME_RULES,
 }
 
 

@@ -22,6 +22,25 @@ from inferbus_contracts.resources.serving import ModelServing
 
 DEFAULT_NAMESPACE = "default"
 
+MODEL_BOOSTER = "ModelBooster"
+MODEL_SERVING = "ModelServing"
+AUTOSCALING_POLICY = "AutoscalingPolicy"
+AUTOSCALING_POLICY_BINDING = "AutoscalingPolicyBinding"
+MODEL_ROUTE = "ModelRoute"
+MODEL_SERVER = "ModelServer"
+EXTERNAL_MODEL_PROVIDER = "ExternalModelProvider"
+OPEN_MODEL = "OpenModel"
+BACKEND_RUNTIME = "BackendRuntime"
+PLAYGROUND = "Playground"
+INFERENCE_SERVICE = "Service"
+CONFIG_MAP = "ConfigMap"
+SECRET = "Secret"
+POD = "Pod"
+CORE_SERVICE = "CoreService"
+CONTROLLER_REVISION = "ControllerRevision"
+HORIZONTAL_POD_AUTOSCALER = "HorizontalPodAutoscaler"
+LEADER_WORKER_SET = "LeaderWorkerSet"
+
 WORKLOAD_GROUP = "workload.serving.volcano.sh"
 NETWORKING_GROUP = "networking.serving.volcano.sh"
 LLMAZ_GROUP = "llmaz.io"
@@ -111,7 +130,7 @@ _ROWS = (
     _kthena(ModelServer, NETWORKING_GROUP),
     _kthena(ExternalModelProvider, NETWORKING_GROUP),
     Kind(
-        kind="OpenModel",
+        kind=OPEN_MODEL,
         group=LLMAZ_GROUP,
         version="v1alpha1",
         plural="openmodels",
@@ -120,7 +139,7 @@ _ROWS = (
         model=OpenModel,
     ),
     Kind(
-        kind="BackendRuntime",
+        kind=BACKEND_RUNTIME,
         group=LLMAZ_INFERENCE_GROUP,
         version="v1alpha1",
         plural="backendruntimes",
@@ -129,7 +148,7 @@ _ROWS = (
         model=BackendRuntime,
     ),
     Kind(
-        kind="Playground",
+        kind=PLAYGROUND,
         group=LLMAZ_INFERENCE_GROUP,
         version="v1alpha1",
         plural="playgrounds",
@@ -138,7 +157,7 @@ _ROWS = (
         scale=_LLMAZ_SCALE,
     ),
     Kind(
-        kind="Service",
+        kind=INFERENCE_SERVICE,
         group=LLMAZ_INFERENCE_GROUP,
         version="v1alpha1",
         plural="services",
@@ -146,13 +165,13 @@ _ROWS = (
         model=InferenceService,
         scale=_LLMAZ_SCALE,
     ),
-    _supporting("ConfigMap", "", "v1", "cm"),
-    _supporting("Secret", "", "v1"),
-    _supporting("Pod", "", "v1", "po"),
-    _supporting("Service", "", "v1", "svc", token="CoreService"),
-    _supporting("ControllerRevision", "apps", "v1"),
-    _supporting("HorizontalPodAutoscaler", "autoscaling", "v2", "hpa"),
-    _supporting("LeaderWorkerSet", "leaderworkerset.x-k8s.io", "v1", "lws"),
+    _supporting(CONFIG_MAP, "", "v1", "cm"),
+    _supporting(SECRET, "", "v1"),
+    _supporting(POD, "", "v1", "po"),
+    _supporting("Service", "", "v1", "svc", token=CORE_SERVICE),
+    _supporting(CONTROLLER_REVISION, "apps", "v1"),
+    _supporting(HORIZONTAL_POD_AUTOSCALER, "autoscaling", "v2", "hpa"),
+    _supporting(LEADER_WORKER_SET, "leaderworkerset.x-k8s.io", "v1", "lws"),
 )
 
 KINDS: dict[str, Kind] = {row.token: row for row in _ROWS}
