@@ -37,7 +37,8 @@ class SubnetClaim:
     """A subnet, owned as long as anybody holds `lock` open."""
 
     subnet: Subnet
-    lock: socket.socket
+    lock: socket.socket | None
+    """None where somebody else holds it."""
 
 
 def subnet_candidates(platform: str) -> Iterator[Subnet]:

@@ -1,0 +1,74 @@
+"""Wires the node agent: settings and adapters in, an agent that can be run out.
+
+Where pods come from and where their status goes is for the caller to say; see `ports`.
+"""
+
+import os
+from dataclasses import dataclass
+
+from inferbus_node_agent.adapters_probes import SocketProber
+from inferbus_node_agent.adapters_processes import ForkServerAddress, ProcessRuntime
+from inferbus_node_agent.effects import Effects
+from inferbus_node_agent.handlers import AgentConfig, NodeAgent
+from inferbus_node_agent.policy_environment import NodeFacts
+from inferbus_node_agent.ports import ConfigSource, ModelGate, PodSource, StatusSink
+from inferbus_node_agent.preparation import NodeContext, Preparation
+from inferbus_node_agent.run_folder import RunFolder
+from inferbus_node_agent.settings import NodeAgentSettings
+from inferbus_shared.clock import Clock
+from inferbus_shared.processes.addresses import Subnet, SubnetClaim, claim_subnet
+
+HOST_ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The adapters to everything but this machine."""
+
+    source: PodSource
+    sink: StatusSink
+    configs: ConfigSource
+    models: ModelGate
+
+
+def build_agent(
+    settings: NodeAgentSettings, subnet: Subnet, outside: Outside, clock: Clock
+) -> NodeAgent:
+    """An agent; `run()` it."""
+    directory = settings.directory.absolute()
+    folder = RunFolder(directory / "run")
+    server = ForkServerAddress(
+        settings.socket_path, settings.fork_server_log_path, settings.preload
+    )
+    runtime = ProcessRuntime(folder, server, clock)
+    context = NodeContext(
+        mode=settings.engines,
+        node=_node_facts(settings.node),
+        volumes=directory / "volumes",
+        environment=os.environ,
+    )
+    preparation = Preparation(context, folder, outside.configs, clock)
+    effects = Effects(preparation, folder, runtime, SocketProber(clock), outside.models, clock)
+    config = AgentConfig(
+        subnet=subnet,
+        timing=settings.timing(clock.anchor.rate),
+        simulated_delay_ms=round(settings.simulated_start_up_seconds * 1000),
+        log_limit=settings.log_limit,
+    )
+    return NodeAgent(config, effects, runtime, folder, outside.source, outside.sink, clock)
+
+
+def subnet_of(settings: NodeAgentSettings) -> SubnetClaim:
+    """The subnet that the supervisor claimed, or else a claim of this agent's own.
+
+    Raises `ProblemsError` (NO_ADDRESS_SPACE).
+    """
+    if settings.subnet is not None:
+        return SubnetClaim(settings.subnet, None)
+    settings.directory.mkdir(parents=True, exist_ok=True)
+    return claim_subnet(settings.directory)
+
+
+def _node_facts(name: str) -> NodeFacts:
+    pages, page_bytes = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return NodeFacts(name, HOST_ADDRESS, os.cpu_count() or 1, pages * page_bytes)
