@@ -1,0 +1,113 @@
+"""spec.changed for every object that people or the expander own, and a tombstone when it goes.
+
+Pods, Services, revisions and Secrets are not announced: the first three are the reconciler's own
+doing (workload.observed tells of them), and nothing of a Secret belongs on the bus.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from inferbus_contracts.canonical import digest
+from inferbus_contracts.events.spec import SpecChanged
+from inferbus_contracts.keys import ObjectKey
+from inferbus_shared.bus.membership import Membership
+from inferbus_shared.bus.observer import Observer
+from inferbus_shared.worklist import Worklist
+from inferbus_spec_watcher.object_store import ObjectStore
+from inferbus_spec_watcher.policy_objects import (
+    DECISION_ANNOTATION,
+    SCALE_MANAGER,
+    Stored,
+    last_manager,
+)
+
+UNANNOUNCED = frozenset({"Pod", "CoreService", "ControllerRevision", "Secret", "ConfigMap"})
+
+_SERVER_ONLY = ("managedFields", "resourceVersion")
+
+
+class Announcer:
+    """Keeps the facts on the bus equal to the stored objects."""
+
+    def __init__(self, store: ObjectStore, observer: Observer, membership: Membership) -> None:
+        self._store = store
+        self._observer = observer
+        self._membership = membership
+        self._dirty = Worklist[ObjectKey]("announcements")
+        store.on_change(self._changed)
+        membership.on_change(self._everything)
+
+    async def run(self) -> None:
+        """Announce until cancelled."""
+        await self._store.ready()
+        await self._observer.ready()
+        self._everything()
+        await self._dirty.run(self._announce)
+
+    def _changed(self, key: ObjectKey) -> None:
+        if key.kind not in UNANNOUNCED:
+            self._dirty.add(key)
+
+    def _everything(self) -> None:
+        """A new active instance announces what the last one didn't get to."""
+        for key in (*self._store.keys(), *self._observer.keys()):
+            self._changed(key)
+
+    async def _announce(self, key: ObjectKey) -> None:
+        if not self._membership.is_active:
+            return
+        stored = self._store.get(key)
+        if stored is not None:
+            fact = announcement(stored)
+        else:
+            last = self._observer.last(key)
+            if not isinstance(last, SpecChanged) or last.deleted:
+                return
+            fact = tombstone(last)
+        await self._observer.observe(key, fact.uid, fact, causation_id=decision_of(fact))
+
+
+def announcement(stored: Stored) -> SpecChanged:
+    """The fact about a stored object."""
+    body = normalised(stored.object)
+    return SpecChanged(
+        uid=stored.uid,
+        generation=stored.generation,
+        digest=digest(body),
+        object=body,
+        changed_by=last_manager(stored.object),
+    )
+
+
+def tombstone(last: SpecChanged) -> SpecChanged:
+    """The fact that an object is gone, after its last one."""
+    names = ("name", "namespace", "uid", "generation")
+    metadata = last.object.get("metadata", {})
+    identity = {
+        "apiVersion": last.object.get("apiVersion"),
+        "kind": last.object.get("kind"),
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+    }
+    return SpecChanged(
+        uid=last.uid,
+        generation=last.generation,
+        digest=digest(identity),
+        deleted=True,
+        object=identity,
+    )
+
+
+def normalised(document: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without its status and what only the store needs."""
+    body = {name: value for name, value in document.items() if name != "status"}
+    body["metadata"] = {
+        name: value for name, value in document["metadata"].items() if name not in _SERVER_ONLY
+    }
+    return body
+
+
+def decision_of(fact: SpecChanged) -> str:
+    """The decision that a change of replicas follows from; empty for other changes."""
+    annotations = fact.object.get("metadata", {}).get("annotations", {})
+    by_decision = fact.changed_by == SCALE_MANAGER
+    return str(annotations.get(DECISION_ANNOTATION, "")) if by_decision else ""

@@ -1,0 +1,174 @@
+"""What an apply makes of its documents, all together: the writes, or every problem there is.
+
+Pure: the stored objects are looked up through a function, uids and the time are handed in.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inferbus_contracts.admission import Admitted, admit
+from inferbus_contracts.api.objects import AppliedDocument, Change
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.kinds import (
+    AUTOSCALING_POLICY,
+    AUTOSCALING_POLICY_BINDING,
+    SECRET,
+)
+from inferbus_spec_watcher.policy_objects import (
+    Stored,
+    Written,
+    apply_document,
+    check,
+)
+from inferbus_spec_watcher.policy_replicas import keeping_replicas
+
+Lookup = Callable[[ObjectKey], Stored | None]
+ScaledRoles = Mapping[ObjectKey, frozenset[str]]
+"""The roles of each object ("" for the object itself) whose replicas a policy owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedObject:
+    """One document of the unit and what it becomes."""
+
+    key: ObjectKey
+    written: Written
+    warnings: tuple[Problem, ...] = field(default=())
+
+
+def plan_unit(
+    documents: Sequence[AppliedDocument],
+    manager: str,
+    *,
+    lookup: Lookup,
+    scaled: ScaledRoles,
+    uids: Iterator[str],
+    now_ms: int,
+    force: bool = False,
+) -> list[PlannedObject]:
+    """One planned object per document, in order.
+
+    Raises `ProblemsError` with the problems of all documents when any of them is refused.
+    """
+    admitted, problems = _admit_all(documents)
+    problems += _twice(admitted)
+    problems += _dangling(admitted, lookup)
+    planned: list[PlannedObject] = []
+    for document, item in admitted:
+        try:
+            planned.append(
+                _plan(document, item, manager, lookup, scaled, next(uids), now_ms, force)
+            )
+        except ProblemsError as error:
+            problems += [_placed(problem, document.file) for problem in error.problems]
+    if problems:
+        raise ProblemsError(*problems)
+    return planned
+
+
+def writes(planned: Iterable[PlannedObject]) -> dict[ObjectKey, dict[str, Any] | None]:
+    """What has to be stored."""
+    return {
+        item.key: item.written.object
+        for item in planned
+        if item.written.change is not Change.UNCHANGED
+    }
+
+
+_Pairs = list[tuple[AppliedDocument, Admitted]]
+
+
+def _admit_all(documents: Sequence[AppliedDocument]) -> tuple[_Pairs, list[Problem]]:
+    admitted: _Pairs = []
+    problems: list[Problem] = []
+    for document in documents:
+        try:
+            admitted.append((document, admit(document.object, file=document.file)))
+        except ProblemsError as error:
+            problems += error.problems
+    return admitted, problems
+
+
+def _plan(
+    document: AppliedDocument,
+    item: Admitted,
+    manager: str,
+    lookup: Lookup,
+    scaled: ScaledRoles,
+    uid: str,
+    now_ms: int,
+    force: bool,
+) -> PlannedObject:
+    stored = lookup(item.key)
+    _no_secret_values(item)
+    check(item.key, stored, document.preconditions)
+    wanted = item.object
+    if stored is not None:
+        wanted = keeping_replicas(wanted, stored.object, scaled.get(item.key, frozenset()))
+    written = apply_document(item.key, stored, wanted, manager, uid=uid, now_ms=now_ms, force=force)
+    return PlannedObject(item.key, written, item.warnings)
+
+
+def _twice(admitted: _Pairs) -> list[Problem]:
+    first: dict[ObjectKey, str] = {}
+    problems = []
+    for document, item in admitted:
+        if item.key in first:
+            problems.append(
+                Problem(
+                    code=ErrorCode.DUPLICATE_NAME,
+                    message=f"the same object stands in {first[item.key] or 'this unit'} already",
+                    file=document.file or None,
+                    object=str(item.key),
+                    field="metadata.name",
+                    value=item.key.name,
+                    remedy="rename one of them, or remove it",
+                )
+            )
+        first.setdefault(item.key, document.file)
+    return problems
+
+
+def _dangling(admitted: _Pairs, lookup: Lookup) -> list[Problem]:
+    """A binding without its policy can never work; every other reference may come later."""
+    together = {item.key for _, item in admitted}
+    problems = []
+    for document, item in admitted:
+        if item.key.kind != AUTOSCALING_POLICY_BINDING:
+            continue
+        name = str(item.object["spec"]["policyRef"]["name"])
+        policy = ObjectKey(AUTOSCALING_POLICY, item.key.namespace, name)
+        if policy not in together and lookup(policy) is None:
+            problems.append(
+                Problem(
+                    code=ErrorCode.MISSING_REFERENCE,
+                    message=f"there is no AutoscalingPolicy {name!r} in {item.key.namespace}",
+                    file=document.file or None,
+                    object=str(item.key),
+                    field="spec.policyRef.name",
+                    value=name,
+                    remedy="apply the policy before its binding, or both together",
+                )
+            )
+    return problems
+
+
+def _no_secret_values(item: Admitted) -> None:
+    """Secret values stay on the machine they are needed on; appliers strip them."""
+    for name in ("data", "stringData"):
+        if item.key.kind == SECRET and item.object.get(name):
+            raise ProblemsError(
+                Problem(
+                    code=ErrorCode.RULE_BROKEN,
+                    message="a Secret's values must not travel over the bus",
+                    object=str(item.key),
+                    field=name,
+                    remedy="use `inferbus apply`, which keeps the values in a local file",
+                )
+            )
+
+
+def _placed(problem: Problem, file: str) -> Problem:
+    return problem if problem.file or not file else problem.model_copy(update={"file": file})

@@ -1,0 +1,218 @@
+"""The object API against a real server: Kubernetes' semantics, all or nothing, one fact each."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from inferbus_contracts.api.objects import (
+    AppliedDocument,
+    ApplyReply,
+    ApplyRequest,
+    Change,
+    DeleteReply,
+    DeleteRequest,
+    GetRequest,
+    ListReply,
+    ListRequest,
+    ObjectReply,
+    ObjectVerb,
+    Preconditions,
+    ScaleReply,
+    ScaleRequest,
+    StatusReply,
+    StatusRequest,
+    object_subject,
+)
+from inferbus_contracts.errors import ErrorCode, ProblemsError
+from inferbus_contracts.services import Service
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.jetstream import api
+from inferbus_shared.bus.service import Runtime
+from inferbus_spec_watcher.main import serve
+from inferbus_spec_watcher.settings import SpecWatcherSettings
+from tests.support.eventually import eventually
+from tests.support.nats import NatsServer
+
+
+def serving(name: str, replicas: int = 1) -> dict[str, Any]:
+    role = {
+        "name": "main",
+        "workerReplicas": 0,
+        "entryTemplate": {"spec": {"containers": [{"name": "engine", "image": "vllm/vllm:x"}]}},
+    }
+    return {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+        "kind": "ModelServing",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "schedulerName": "volcano", "template": {"roles": [role]}},
+    }
+
+
+@contextlib.asynccontextmanager
+async def spec_watcher(server: NatsServer, instance: str = "w") -> AsyncIterator[None]:
+    async with server.bus(Service.SPEC_WATCHER, instance) as bus:
+        runtime = Runtime(Service.SPEC_WATCHER, SpecWatcherSettings(), bus, CollectorRegistry())
+        await serve(runtime)
+        running = asyncio.create_task(runtime.run())
+        try:
+            yield
+        finally:
+            runtime.stop()
+            await running
+
+
+async def apply(
+    bus: Bus, *objects: dict[str, Any], manager: str = "cli", **options: Any
+) -> ApplyReply:
+    documents = [AppliedDocument(object=item, file="test.yaml") for item in objects]
+    request = ApplyRequest(documents=documents, manager=manager, **options)
+    return await bus.ask(object_subject(ObjectVerb.APPLY), request, ApplyReply)
+
+
+async def get(bus: Bus, key: str) -> dict[str, Any]:
+    reply = await bus.ask(object_subject(ObjectVerb.GET), GetRequest(key=key), ObjectReply)
+    assert reply.object is not None
+    return reply.object
+
+
+async def facts(server: NatsServer) -> int:
+    async with server.connection() as connection:
+        info = await api(connection, "STREAM.INFO.FACTS")
+        return int(info["state"]["last_seq"])
+
+
+async def test_apply_scale_status_and_delete_change_what_they_should(
+    nats_server: NatsServer,
+) -> None:
+    async with spec_watcher(nats_server), nats_server.bus(Service.WORKLOAD_RECONCILER) as bus:
+        first = (await apply(bus, serving("a"))).results[0]
+        assert (first.change, first.generation) == (Change.CREATED, 1)
+        again = (await apply(bus, serving("a"))).results[0]
+        assert (again.change, again.revision) == (Change.UNCHANGED, first.revision)
+        await eventually(lambda: is_at(nats_server, 1))
+
+        scale = ScaleRequest(
+            key="ModelServing/default/a",
+            replicas=3,
+            decision_id="d1",
+            preconditions=Preconditions(uid=first.uid, generation=1),
+        )
+        subject = object_subject(ObjectVerb.SCALE)
+        for _ in range(2):
+            reply = await bus.ask(subject, scale, ScaleReply)
+            assert (reply.changed, reply.replicas, reply.generation) == (True, 3, 2)
+        late = scale.model_copy(update={"decision_id": "d2", "replicas": 5})
+        with pytest.raises(ProblemsError) as caught:
+            await bus.ask(subject, late, ScaleReply)
+        assert caught.value.problems[0].code is ErrorCode.CONFLICT
+        await eventually(lambda: is_at(nats_server, 2))
+
+        status = StatusRequest(key=scale.key, status={"replicas": 3})
+        await bus.ask(object_subject(ObjectVerb.STATUS), status, StatusReply)
+        stored = await get(bus, scale.key)
+        assert stored["status"] == {"replicas": 3}
+        assert stored["metadata"]["generation"] == 2
+
+        gone = DeleteRequest(key=scale.key, preconditions=Preconditions(uid="another"))
+        with pytest.raises(ProblemsError):
+            await bus.ask(object_subject(ObjectVerb.DELETE), gone, DeleteReply)
+        await bus.ask(object_subject(ObjectVerb.DELETE), DeleteRequest(key=scale.key), DeleteReply)
+        await eventually(lambda: is_at(nats_server, 3))
+        with pytest.raises(ProblemsError) as caught:
+            await get(bus, scale.key)
+        assert caught.value.problems[0].code is ErrorCode.NOT_FOUND
+        reborn = (await apply(bus, serving("a"))).results[0]
+        assert reborn.change is Change.CREATED
+        assert reborn.uid != first.uid
+
+
+async def is_at(server: NatsServer, count: int) -> bool:
+    return await facts(server) == count
+
+
+async def test_a_unit_is_stored_whole_or_not_at_all(nats_server: NatsServer) -> None:
+    async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
+        broken = serving("c")
+        broken["spec"]["replica"] = 3
+        with pytest.raises(ProblemsError) as caught:
+            await apply(bus, serving("a"), serving("b"), broken)
+        problem = caught.value.problems[0]
+        assert problem.code is ErrorCode.UNKNOWN_FIELD
+        assert (problem.file, problem.field) == ("test.yaml", "spec.replica")
+        listed = await bus.ask(
+            object_subject(ObjectVerb.LIST), ListRequest(kind="ModelServing"), ListReply
+        )
+        assert listed.objects == []
+        results = (await apply(bus, serving("a"), serving("b"), serving("c"))).results
+        assert [item.change for item in results] == [Change.CREATED] * 3
+
+
+async def test_children_go_with_their_owner(nats_server: NatsServer) -> None:
+    async with spec_watcher(nats_server), nats_server.bus(Service.WORKLOAD_RECONCILER) as bus:
+        owner = (await apply(bus, serving("a"))).results[0]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "a-0",
+                "ownerReferences": [
+                    {
+                        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+                        "kind": "ModelServing",
+                        "name": "a",
+                        "uid": owner.uid,
+                        "controller": True,
+                    }
+                ],
+            },
+            "spec": {"containers": [{"name": "c"}], "terminationGracePeriodSeconds": 7},
+        }
+        await apply(bus, pod, manager="workload-reconciler")
+        delete = object_subject(ObjectVerb.DELETE)
+        await bus.ask(delete, DeleteRequest(key="ModelServing/default/a"), DeleteReply)
+
+        async def marked() -> bool:
+            metadata = (await get(bus, "Pod/default/a-0"))["metadata"]
+            return metadata.get("deletionGracePeriodSeconds") == 7
+
+        await eventually(marked)
+        final = DeleteRequest(key="Pod/default/a-0", final=True)
+        await bus.ask(delete, final, DeleteReply)
+        with pytest.raises(ProblemsError):
+            await get(bus, "Pod/default/a-0")
+
+
+async def test_restarts_and_a_second_instance_add_no_fact(nats_server: NatsServer) -> None:
+    async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
+        await apply(bus, *(serving(f"m{number}") for number in range(5)))
+        await eventually(lambda: is_at(nats_server, 5))
+    for _ in range(3):
+        async with (
+            spec_watcher(nats_server),
+            spec_watcher(nats_server, "second"),
+            nats_server.bus(Service.CLI) as bus,
+        ):
+            results = (await apply(bus, serving("m0"))).results
+            assert results[0].change is Change.UNCHANGED
+    assert await is_at(nats_server, 5)
+
+
+async def test_two_instances_take_writes_at_once_and_lose_none(nats_server: NatsServer) -> None:
+    async with (
+        spec_watcher(nats_server, "first"),
+        spec_watcher(nats_server, "second"),
+        nats_server.bus(Service.CLI) as bus,
+    ):
+        await asyncio.gather(*(apply(bus, serving(f"m{number}")) for number in range(40)))
+        await asyncio.gather(*(apply(bus, serving("m0", number)) for number in range(1, 9)))
+        stored = await get(bus, "ModelServing/default/m0")
+        assert stored["metadata"]["generation"] == 8
+        await eventually(lambda: is_at_least(nats_server, 41))
+
+
+async def is_at_least(server: NatsServer, count: int) -> bool:
+    return await facts(server) >= count
