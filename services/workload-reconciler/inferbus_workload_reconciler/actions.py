@@ -49,6 +49,11 @@ class Motive(NamedTuple):
     cause: str
 
 
+def orphaned(owner_uid: str) -> Motive:
+    """Why a child of an earlier object goes."""
+    return Motive(Reason.ORPHANED, f"its owner {owner_uid} is an earlier object of this name")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
     """Create an object; one of that name that exists already is left alone."""

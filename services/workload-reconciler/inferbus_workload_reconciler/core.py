@@ -56,6 +56,15 @@ class Plan:
     """When to plan again though nothing changed; None: not needed."""
 
 
+def is_stale(observed: Observed, memory: Memory) -> bool:
+    """Whether a view is older than the memory, as the caches of a second reconciler may be.
+
+    Such a view must not be planned for: pods that the memory knows to have existed would look lost.
+    The shell waits for a newer one.
+    """
+    return observed.revision < memory.view
+
+
 def plan(
     workload: WorkloadSpec,
     history: RevisionHistory,
@@ -66,15 +75,16 @@ def plan(
 ) -> Plan:
     """Plan one workload.
 
-    `memory` and `previous_status` are what an earlier plan left (`parse_memory`; empty at first);
-    `now_ms` is virtual time in milliseconds and may stand still, but not run backwards.
+    `memory` and `previous_status` are what an earlier plan left (`parse_memory`; empty at first),
+    and `observed` isn't stale beside them. `now_ms` is virtual time in milliseconds and may stand
+    still, but not run backwards.
     """
     placed = place_pods(workload, observed.pods)
     target = target_revision(workload, history, placed)
     book = TemplateBook(workload=workload, history=history, target=target)
     decisions = decide(book, survey(book, observed, placed), memory, now_ms)
     summary = _summarise(decisions)
-    after = remember(decisions, memory, summary.current_revision, now_ms)
+    after = remember(decisions, observed, memory, summary.current_revision, now_ms)
     found = tuple(doubts(decisions, observed, after, now_ms))
     return Plan(
         actions=render_steps(decisions, observed, now_ms),

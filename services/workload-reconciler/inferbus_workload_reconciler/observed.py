@@ -67,6 +67,8 @@ class ObservedService:
 class Observed:
     """Everything that the substrate knows about one workload at one moment."""
 
+    revision: int = 0
+    """Grows with every change of any child: a view with a smaller one is older; 0 is not known."""
     pods: tuple[ObservedPod, ...] = ()
     """All pods with the workload's name label, whoever owns them."""
     services: tuple[ObservedService, ...] = ()

@@ -49,6 +49,8 @@ class Setback:
 class Memory:
     """The document, read."""
 
+    view: int = 0
+    """`Observed.revision` of the view from which the memory was last changed."""
     current_revision: str = ""
     replicas: Mapping[ReplicaId, Standing] = field(default_factory=dict)
     failing: Mapping[str, Failing] = field(default_factory=dict)
@@ -70,6 +72,7 @@ def parse_memory(document: Mapping[str, Any], status: Mapping[str, Any]) -> Memo
     that its protected groups keep.
     """
     return Memory(
+        view=document.get("view", 0),
         current_revision=document.get("currentRevision") or status.get("currentRevision") or "",
         replicas={
             replica: standing
@@ -94,6 +97,7 @@ def memory_document(memory: Memory) -> dict[str, Any]:
     for replica, standing in memory.replicas.items():
         by_standing.setdefault(standing.value, []).append(replica)
     document = {
+        "view": memory.view,
         "currentRevision": memory.current_revision,
         **{standing: _pack(replicas) for standing, replicas in sorted(by_standing.items())},
         "failing": {

@@ -5,6 +5,7 @@ when it is gone, so that a plan cut short is taken up again with the same intent
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from inferbus_workload_reconciler.actions import EventReason, WorkloadEvent
 from inferbus_workload_reconciler.observed import Observed
@@ -24,21 +25,29 @@ ORPHAN_CHECK_MS = 1_000
 """How soon to look again for a name that an earlier object's pod still holds."""
 
 
-def remember(decisions: Decisions, memory: Memory, current_revision: str, now_ms: int) -> Memory:
-    """The memory after this plan; equal to the one before when nothing worth keeping happened."""
+def remember(
+    decisions: Decisions,
+    observed: Observed,
+    memory: Memory,
+    current_revision: str,
+    now_ms: int,
+) -> Memory:
+    """The memory after this plan; the one before when nothing worth keeping happened."""
     workload = decisions.book.workload
     given_up = {uid: recovery_unit(workload, replica) for uid, replica in recreated_uids(decisions)}
     setbacks, failing = count_failures(
         memory.setbacks, decisions.failures.failing, given_up, now_ms
     )
     kept, _ = forget_recovered(setbacks, running_since_ms(decisions, now_ms), now_ms)
-    return Memory(
+    after = Memory(
+        view=memory.view,
         current_revision=current_revision,
         replicas=dict(_standings(decisions)),
         failing=failing,
         forgiven_restarts=decisions.failures.forgiven_restarts,
         setbacks=kept,
     )
+    return memory if after == memory else replace(after, view=observed.revision)
 
 
 def running_since_ms(decisions: Decisions, now_ms: int) -> dict[str, int | None]:

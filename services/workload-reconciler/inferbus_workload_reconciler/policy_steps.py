@@ -8,21 +8,23 @@ Invariant: only objects of this very workload are deleted, each with the uid it 
 pod is created under a name that is still taken.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
-from inferbus_workload_reconciler.actions import Action, ChildKind, Create, Delete, Motive, Reason
-from inferbus_workload_reconciler.observed import (
-    Observed,
-    ObservedPod,
-    ObservedService,
-    is_orphan,
-    is_owned,
+from inferbus_workload_reconciler.actions import (
+    Action,
+    ChildKind,
+    Create,
+    Delete,
+    Motive,
+    Reason,
+    orphaned,
 )
+from inferbus_workload_reconciler.observed import Observed, ObservedPod
 from inferbus_workload_reconciler.policy_census import GroupView
 from inferbus_workload_reconciler.policy_decisions import Decisions
-from inferbus_workload_reconciler.policy_pods import render_pod, render_service
+from inferbus_workload_reconciler.policy_pods import render_pod
 from inferbus_workload_reconciler.policy_revisions import render_snapshot, surplus_snapshots
-from inferbus_workload_reconciler.workload import ReplicaId, RoleTemplate, ServiceShape, Slot
+from inferbus_workload_reconciler.policy_services import missing_services, unused_services
 
 
 def render_steps(decisions: Decisions, observed: Observed, now_ms: int) -> tuple[Action, ...]:
@@ -31,9 +33,9 @@ def render_steps(decisions: Decisions, observed: Observed, now_ms: int) -> tuple
         *_orphaned_snapshots(decisions),
         *_new_snapshot(decisions),
         *_pod_deletions(decisions, observed, now_ms),
-        *_unused_services(decisions, observed),
+        *unused_services(decisions, observed),
         *_pod_creations(decisions, observed),
-        *_missing_services(decisions, observed),
+        *missing_services(decisions, observed),
         *_old_snapshots(decisions),
     )
 
@@ -53,12 +55,8 @@ def _orphaned_snapshots(decisions: Decisions) -> Iterator[Delete]:
             child=ChildKind.REVISION,
             name=orphan.name,
             uid=orphan.uid,
-            motive=_orphaned(orphan.owner_uid),
+            motive=orphaned(orphan.owner_uid),
         )
-
-
-def _orphaned(owner_uid: str) -> Motive:
-    return Motive(Reason.ORPHANED, f"its owner {owner_uid} is an earlier object of this name")
 
 
 def _new_snapshot(decisions: Decisions) -> Iterator[Create]:
@@ -73,7 +71,7 @@ def _new_snapshot(decisions: Decisions) -> Iterator[Create]:
 def _pod_deletions(decisions: Decisions, observed: Observed, now_ms: int) -> Iterator[Delete]:
     for pod in decisions.fleet.orphans:
         if not pod.deleting:
-            yield _delete(pod, _orphaned(pod.owner.uid if pod.owner else ""))
+            yield _delete(pod, orphaned(pod.owner.uid if pod.owner else ""))
     for pod, due_ms in forced_deletions(decisions, observed):
         if due_ms <= now_ms:
             motive = Motive(Reason.NODE_LOST, f"node {pod.node} is lost, deletion was due")
@@ -123,68 +121,6 @@ def _pod_creations(decisions: Decisions, observed: Observed) -> Iterator[Create]
             )
             if manifest["metadata"]["name"] not in decisions.fleet.taken_names:
                 yield Create(child=ChildKind.POD, manifest=manifest, motive=new.motive)
-
-
-def _unused_services(decisions: Decisions, observed: Observed) -> Iterator[Delete]:
-    """Services of role replicas that are gone or going for good, and of earlier objects."""
-    workload = decisions.book.workload
-    convention = workload.convention
-    kept = {
-        convention.pod_name(workload.name, Slot(*replica, 0))
-        for replica in _kept_replicas(decisions)
-    }
-    for service in observed.services:
-        slot = convention.slot_of(workload.name, service.name, {})
-        if service.owner is None or service.deleting:
-            continue
-        named_by_us = slot is not None or service.name == workload.name
-        if is_orphan(service.owner, workload) and named_by_us:
-            yield _delete_service(service, _orphaned(service.owner.uid))
-        elif is_owned(service.owner, workload) and slot and service.name not in kept:
-            motive = Motive(Reason.SERVICE_UNUSED, f"replica {slot.replica} doesn't stay")
-            yield _delete_service(service, motive)
-
-
-def _delete_service(service: ObservedService, motive: Motive) -> Delete:
-    return Delete(child=ChildKind.SERVICE, name=service.name, uid=service.uid, motive=motive)
-
-
-def _missing_services(decisions: Decisions, observed: Observed) -> Iterator[Create]:
-    workload = decisions.book.workload
-    present = {service.name for service in observed.services}
-    shapes: Mapping[str, ServiceShape] = workload.convention.services(
-        workload.name, _served_replicas(decisions)
-    )
-    for name, shape in shapes.items():
-        if name not in present:
-            yield Create(
-                child=ChildKind.SERVICE,
-                manifest=render_service(workload, name, shape),
-                motive=Motive(Reason.SERVICE_MISSING, f"service {name} doesn't exist"),
-            )
-
-
-def _served_replicas(decisions: Decisions) -> Iterable[tuple[ReplicaId, RoleTemplate]]:
-    """Role replicas that stand or are being built."""
-    served = {
-        replica.id: replica.template
-        for replica in decisions.standing_replicas()
-        if replica.template is not None
-    }
-    for decision in decisions.members.values():
-        served |= {new.slot.replica: new.template for new in decision.pods}
-    return served.items()
-
-
-def _kept_replicas(decisions: Decisions) -> set[ReplicaId]:
-    """Role replicas that stand, are being built, or come back after a failure."""
-    kept = {replica for replica, _ in _served_replicas(decisions)}
-    for ordinal, group in decisions.fleet.groups.items():
-        if ordinal not in decisions.groups.removed:
-            decision = decisions.members.get(ordinal)
-            removed = decision.removed if decision else {}
-            kept |= {id_ for id_ in group.replicas if id_ not in removed}
-    return kept
 
 
 def _old_snapshots(decisions: Decisions) -> Iterator[Delete]:

@@ -31,11 +31,7 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """A workload's children at one moment.
-
-    All of them come from caches that were filled before the object itself was read, so that a plan
-    is never made for a spec with children that are older than its last plan.
-    """
+    """A workload's children at one moment."""
 
     observed: Observed
     revisions: tuple[Mapping[str, Any], ...]
@@ -73,13 +69,18 @@ class WorkloadStore(Protocol):
     """Where the workload objects are kept."""
 
     async def load_memory(self, workload: WorkloadSpec) -> Mapping[str, Any]:
-        """The memory document of the last plan; empty when there is none."""
+        """The memory document of the last plan; empty when there is none.
+
+        Loaded before the children are observed; `core.is_stale` says whether they are older all
+        the same.
+        """
         ...
 
     async def store_memory(self, workload: WorkloadSpec, document: Mapping[str, Any]) -> None:
         """Store the memory document, before the plan's actions are carried out.
 
-        Raises `ProblemsError` when it can't; then the plan is dropped.
+        Raises `ProblemsError` when it can't, or when the stored document isn't the one that was
+        loaded; then the plan is dropped and made again.
         """
         ...
 

@@ -101,3 +101,11 @@ def test_a_service_that_outlived_its_group_is_removed() -> None:
     assert len(world.services()) == 2
     world.settle()
     assert world.services() == ["x-0-prefill-0-0"]
+
+
+def test_a_service_goes_when_its_role_has_no_workers_any_more() -> None:
+    world = World(serving(1, WITH_WORKERS))
+    world.settle()
+    world.apply(serving(1, [role()]))
+    world.settle()
+    assert world.services() == []

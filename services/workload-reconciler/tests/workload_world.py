@@ -47,6 +47,7 @@ class World:
         self.history: list[tuple[int, int, int, int]] = []
         """Replicas, available, updated, current after every plan."""
         self._uids = 0
+        self._views = 0
 
     # What people and programs ask for
 
@@ -114,8 +115,10 @@ class World:
     # What the reconciler does
 
     def observed(self) -> Observed:
-        """Everything as the substrate would report it now."""
+        """Everything as the substrate would report it now; each view is newer than the last."""
+        self._views += 1
         return Observed(
+            revision=self._views,
             pods=tuple(observe_pod(pod) for pod in self._all(ChildKind.POD)),
             services=tuple(observe_service(one) for one in self._all(ChildKind.SERVICE)),
             lost_nodes=self.lost_nodes,
@@ -141,13 +144,22 @@ class World:
         else:
             self._delete(action)
 
-    def reconcile(self, keep: Callable[[Action], bool] = lambda action: True) -> Plan:
-        """Plan, store the memory, carry out the actions that `keep` lets through, write status."""
-        planned = self.plan()
+    def reconcile(
+        self,
+        keep: Callable[[Action], bool] = lambda action: True,
+        view: Observed | None = None,
+    ) -> Plan:
+        """Plan, store the memory, carry out what `keep` lets through, write the status.
+
+        As the shell does it: nothing follows a snapshot that couldn't be written.
+        """
+        planned = self.plan(view)
         self.memory = memory_document(planned.memory)
         for action in planned.actions:
             if keep(action):
                 self.carry_out(action)
+            elif action.child is ChildKind.REVISION and isinstance(action, Create):
+                break
         self.status = dict(planned.status)
         self.events += [event.reason for event in planned.events]
         summary = planned.summary

@@ -1,0 +1,113 @@
+"""Inference Services: groups of one leader and its workers (llmaz spec 1.4, 2.4, 4.1)."""
+
+from typing import Any
+
+import pytest
+from workload_builders import inference_service
+from workload_world import World
+
+from inferbus_workload_reconciler.actions import ChildKind
+
+
+def settled(*args: Any, **kwargs: Any) -> World:
+    world = World(inference_service(*args, **kwargs))
+    world.settle()
+    return world
+
+
+def test_pods_services_and_snapshots() -> None:
+    world = settled(2, size=3)
+    assert world.pod_names() == ["p-0", "p-0-1", "p-0-2", "p-1", "p-1-1", "p-1-2"]
+    assert world.services() == ["p"]
+    service = world.objects[ChildKind.SERVICE, "p"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"] == {"leaderworkerset.sigs.k8s.io/name": "p"}
+    (snapshot,) = world.revisions()
+    assert world.label("p-0", "template-revision-hash") == snapshot["metadata"]["name"][2:]
+
+
+def test_leaders_have_their_own_template() -> None:
+    world = settled(1, size=2, leader=True)
+    assert (world.image("p-0"), world.image("p-0-1")) == ("a-leader", "a")
+
+
+def test_the_status_that_clients_of_the_api_read() -> None:
+    world = World(inference_service(2))
+    world.reconcile()
+    assert world.true_conditions() == ["Progressing"]
+    assert [one["reason"] for one in world.status["conditions"]] == ["ServiceInProgress"]
+    world.settle()
+    assert world.status["replicas"] == 2
+    assert world.status["observedGeneration"] == 1
+    assert world.status["selector"] == (
+        "leaderworkerset.sigs.k8s.io/name=p,leaderworkerset.sigs.k8s.io/worker-index=0"
+    )
+    assert world.true_conditions() == ["Available", "Progressing"]
+    assert world.condition("Available")["reason"] == "ServiceReady"
+    world.unready_pod("p-1")
+    world.reconcile()
+    assert world.true_conditions() == ["Progressing"]
+    assert world.condition("Available")["reason"] == "ServiceNotReady"
+
+
+@pytest.mark.parametrize(
+    ("policy", "replaced"),
+    [
+        ("RecreateGroupOnPodRestart", {"p-0", "p-0-1"}),
+        ("None", set()),
+        ("Default", set()),
+    ],
+)
+def test_lz_t60_the_restart_policy_is_honoured(policy: str, replaced: set[str]) -> None:
+    world = settled(2, size=2, restartPolicy=policy)
+    before = {name: world.uid(name) for name in world.pod_names()}
+    world.crash("p-0-1")
+    world.settle()
+    assert {name for name in before if world.uid(name) != before[name]} == replaced
+
+
+def test_a_changed_template_rolls_group_by_group() -> None:
+    world = settled(3, size=2)
+    world.history.clear()
+    world.apply(inference_service(3, size=2, image="b"))
+    world.settle()
+    assert {world.image(name) for name in world.pod_names()} == {"b"}
+    assert min(available for _, available, *_ in world.history) == 2
+    assert world.services() == ["p"]
+
+
+def test_max_surge_of_the_rollout_strategy() -> None:
+    document = inference_service(2)
+    knobs = {"maxUnavailable": 0, "maxSurge": 1}
+    document["spec"]["rolloutStrategy"] = {
+        "type": "RollingUpdate",
+        "rollingUpdateConfiguration": knobs,
+    }
+    world = World(document)
+    world.settle()
+    world.history.clear()
+    changed = inference_service(2, image="b")
+    changed["spec"]["rolloutStrategy"] = document["spec"]["rolloutStrategy"]
+    world.apply(changed)
+    world.settle()
+    assert min(available for _, available, *_ in world.history) == 2
+    assert world.pod_names() == ["p-0", "p-1"]
+
+
+def test_lz_t33_replicas_follow_the_object() -> None:
+    world = settled(1, size=2)
+    for replicas in (3, 0, 1):
+        world.scale(replicas)
+        world.settle()
+        assert len(world.pod_names()) == 2 * replicas
+        assert world.services() == ["p"]
+
+
+def test_the_load_balanced_service_is_not_ours() -> None:
+    world = settled(1)
+    service = world.objects[ChildKind.SERVICE, "p"]
+    metadata = {**service["metadata"], "name": "p-lb", "uid": "lb"}
+    world.objects[ChildKind.SERVICE, "p-lb"] = {**service, "metadata": metadata}
+    world.scale(0)
+    world.settle()
+    assert world.services() == ["p", "p-lb"]
