@@ -4,7 +4,6 @@ import pytest
 
 from inferbus_contracts.resources.booster import Worker
 from inferbus_contracts.resources.metadata import without_server_fields
-from inferbus_contracts.resources.open_model import parse_model_uri
 
 
 def test_the_two_spellings_of_a_metric_are_one(admitted) -> None:
@@ -145,47 +144,6 @@ def test_a_playground_without_settings_uses_vllm(admitted) -> None:
     assert admitted("Playground").resource.backend_name == "vllm"
     changes = {"spec.backendRuntimeConfig.backendName": "sglang"}
     assert admitted("Playground", changes).resource.backend_name == "sglang"
-
-
-@pytest.mark.parametrize(
-    ("uri", "address"),
-    [
-        ("oss://b.e.com/models/m", ("oss", "b", "e.com", "models/m")),
-        ("OSS://b.e/p/Qwen2.5-7B/", ("oss", "b", "e", "p/Qwen2.5-7B")),
-        ("s3://bucket/a/b", ("s3", "bucket", "", "a/b")),
-        ("gcs://bucket/a", ("gcs", "bucket", "", "a")),
-        ("gs://bucket/a", ("gcs", "bucket", "", "a")),
-        ("ollama://qwen2:0.5b", ("ollama", "", "", "qwen2:0.5b")),
-        ("host:///a/b", ("host", "", "", "/a/b")),
-    ],
-)
-def test_where_a_uri_leads(uri: str, address: tuple) -> None:
-    parsed = parse_model_uri(uri)
-    assert (parsed.scheme, parsed.bucket, parsed.endpoint, parsed.path) == address
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "",
-        "s3:/b/p",
-        "s3://b://p",
-        "ftp://x/y",
-        "oss://endpoint/x",
-        "oss://e/models/Q2.5/x",
-        "oss://.e/x",
-        "oss://b./x",
-        "oss://b.e",
-        "s3://b",
-        "s3://b/",
-        "s3:///p",
-        "ollama://",
-        "host://relative/path",
-    ],
-)
-def test_a_uri_that_leads_nowhere_is_refused(uri: str) -> None:
-    with pytest.raises(ValueError, match=r"should|scheme"):
-        parse_model_uri(uri)
 
 
 def test_what_its_author_wrote(document) -> None:

@@ -9,7 +9,8 @@ from inferbus_contracts.admission.paths import child
 from inferbus_contracts.admission.repeated import repeated_names
 from inferbus_contracts.admission.rule import Finding, Rule, error, warning
 from inferbus_contracts.admission.uris import claim_of, has_parent_segment, is_within_claim
-from inferbus_contracts.errors import ErrorCode
+from inferbus_contracts.artifacts import parse_model_uri
+from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.resources.booster import Backend, ModelBooster, Worker
 from inferbus_contracts.resources.names import LABEL_LENGTH
 
@@ -115,6 +116,27 @@ def paths_stay_inside(resource: ModelBooster) -> Iterator[Finding]:
                 )
 
 
+def sources_readable(resource: ModelBooster) -> Iterator[Finding]:
+    """What the downloader will make of the locations of models and adapters."""
+    for path, backend in backends_of(resource):
+        located = {f"{path}.modelURI": backend.model_uri} | {
+            f"{path}.loraAdapters[{index}].artifactURL": adapter.artifact_url
+            for index, adapter in enumerate(backend.lora_adapters)
+        }
+        for field, uri in located.items():
+            try:
+                parse_model_uri(uri)
+            except ProblemsError as error:
+                (problem,) = error.problems
+                yield Finding(
+                    code=problem.code,
+                    field=field,
+                    message=problem.message,
+                    value=uri,
+                    remedy=problem.remedy,
+                )
+
+
 def claims_usable(resource: ModelBooster) -> Iterator[Finding]:
     """A volume claim has a plain name, and a model on a claim lies on the one that is mounted."""
     for path, backend in backends_of(resource):
@@ -149,6 +171,7 @@ RULES: tuple[Rule, ...] = (
     warning("MB-LENGTH", "modelbooster 2.1", "a shipped example has it", derived_names_fit),
     error("MB-11", "modelbooster 1.5 (11)", "no request could reach it", lora_names_distinct),
     error("MB-13a", "modelbooster 1.5 (13)", "it leaves the volume", paths_stay_inside),
+    warning("MB-URI", "modelbooster 4.3", "v0.1.0's schema accepts it", sources_readable),
     error("MB-13b", "modelbooster 1.5 (13)", "the files would not be there", claims_usable),
     *scaling.RULES,
     *workers.RULES,

@@ -6,16 +6,18 @@ from datetime import datetime
 from inferbus_contracts.admission.repeated import repeated_names
 from inferbus_contracts.admission.rule import Finding, Rule, accepted, error
 from inferbus_contracts.admission.rules_metadata import LABEL_VALUE_REMEDY
-from inferbus_contracts.errors import ErrorCode
+from inferbus_contracts.artifacts import Scheme, parse_model_uri
+from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_contracts.resources.names import is_dns1123_label, is_label_value
 from inferbus_contracts.resources.open_model import (
     ModelHub,
     ModelHubName,
     OpenModel,
-    parse_model_uri,
 )
 
+URI_SCHEMES = frozenset({Scheme.OSS, Scheme.S3, Scheme.GCS, Scheme.OLLAMA, Scheme.HOST})
+_BUCKETS = frozenset({Scheme.S3, Scheme.GCS})
 _HUB = "spec.source.modelHub"
 
 
@@ -87,20 +89,32 @@ def filename_on_huggingface(resource: OpenModel) -> Iterator[Finding]:
 
 
 def uri_readable(resource: OpenModel) -> Iterator[Finding]:
-    """The uri names a place."""
+    """The uri names a place of a kind that llmaz knows."""
     uri = resource.spec.source.uri
-    if uri is None:
-        return
-    try:
-        parse_model_uri(uri)
-    except ValueError as wrong:
+    fault = _uri_fault(uri) if uri is not None else None
+    if fault is not None:
         yield Finding(
             code=ErrorCode.VALUE_OUT_OF_RANGE,
             field="spec.source.uri",
-            message=str(wrong),
+            message=fault,
             value=uri,
             remedy="e.g. oss://bucket.endpoint/path, s3://bucket/path or host:///path",
         )
+
+
+def _uri_fault(uri: str) -> str | None:
+    if uri.count("://") != 1:
+        return "should be <scheme>://<address> with exactly one ://"
+    try:
+        source = parse_model_uri(uri)
+    except ProblemsError as error:
+        return error.problems[0].message
+    if source.scheme not in URI_SCHEMES:
+        known = ", ".join(sorted(URI_SCHEMES))
+        return f"the scheme {source.scheme.value!r} is not one of {known}"
+    if source.scheme in _BUCKETS and "/" not in source.address:
+        return "the path in the bucket is missing"
+    return None
 
 
 def flavors_distinct(resource: OpenModel) -> Iterator[Finding]:

@@ -1,10 +1,8 @@
 """OpenModel: where a model's weights come from and which accelerators can run it.
 
-Invariant: `parse_model_uri` is the only reading of a `uri`, for admission, paths and loaders alike
-(llmaz spec 1.1, 3.1; defect S6).
+Invariant: flavors stand in order of preference, and a hub counts before a `uri` (llmaz spec 1.1).
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import Field
@@ -24,74 +22,6 @@ class ModelHubName(StrEnum):
     def default_revision(self) -> str:
         """The hub's default branch (defect S5: upstream says `main` for both)."""
         return "master" if self is ModelHubName.MODEL_SCOPE else "main"
-
-
-class UriScheme(StrEnum):
-    """The kinds of places a `uri` can name."""
-
-    OSS = "oss"
-    S3 = "s3"
-    GCS = "gcs"
-    OLLAMA = "ollama"
-    HOST = "host"
-
-
-_SCHEME_ALIASES = {"gs": UriScheme.GCS}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelAddress:
-    """A parsed `uri`; parts that its scheme doesn't have are empty."""
-
-    scheme: UriScheme
-    bucket: str = ""
-    endpoint: str = ""
-    """Host of the object store (oss)."""
-    path: str = ""
-    """Key prefix without slashes at its ends, absolute path (host) or tag (ollama)."""
-
-
-def parse_model_uri(uri: str) -> ModelAddress:
-    """The place that a `uri` names; the scheme's case doesn't matter.
-
-    oss: `<bucket>.<endpoint>/<path>`, s3 and gcs (or gs): `<bucket>/<path>`, ollama: `<tag>`, host:
-    an absolute path. Raises `ValueError` saying what is wrong.
-    """
-    name, separator, address = uri.partition("://")
-    if not separator or "://" in address:
-        raise ValueError("should be <scheme>://<address> with exactly one ://")
-    scheme = _scheme(name.lower())
-    if scheme is UriScheme.OLLAMA:
-        if not address:
-            raise ValueError("ollama:// should be followed by a model tag")
-        return ModelAddress(scheme=scheme, path=address)
-    if scheme is UriScheme.HOST:
-        if not address.startswith("/"):
-            raise ValueError(
-                "host:// should be followed by an absolute path, e.g. host:///models/m"
-            )
-        return ModelAddress(scheme=scheme, path=address)
-    return _object_store(scheme, address)
-
-
-def _scheme(name: str) -> UriScheme:
-    if name in _SCHEME_ALIASES:
-        return _SCHEME_ALIASES[name]
-    if name not in set(UriScheme):
-        known = ", ".join(sorted({*UriScheme, *_SCHEME_ALIASES}))
-        raise ValueError(f"scheme {name!r} is not one of {known}")
-    return UriScheme(name)
-
-
-def _object_store(scheme: UriScheme, address: str) -> ModelAddress:
-    host, _, path = address.partition("/")
-    path = path.strip("/")
-    bucket, dot, endpoint = host.partition(".") if scheme is UriScheme.OSS else (host, "", "")
-    if scheme is UriScheme.OSS and not (dot and endpoint):
-        raise ValueError("should be oss://<bucket>.<endpoint>/<path>")
-    if not bucket or not path:
-        raise ValueError(f"should be {scheme}://<bucket>/<path>, with neither part empty")
-    return ModelAddress(scheme=scheme, bucket=bucket, endpoint=endpoint, path=path)
 
 
 class ModelHub(ResourcePart):
@@ -114,6 +44,7 @@ class ModelSource(ResourcePart):
 
     model_hub: ModelHub | None = None
     uri: str | None = None
+    """Read by `artifacts.parse_model_uri`."""
 
 
 class Flavor(ResourcePart):

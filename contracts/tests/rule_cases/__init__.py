@@ -1,0 +1,1 @@
+"""What breaks each rule, and what comes close to breaking one and doesn't."""
