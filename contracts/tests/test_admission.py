@@ -208,6 +208,15 @@ def test_long_values_are_shortened(problems) -> None:
     assert len(problem.value) == 200
 
 
+@pytest.mark.parametrize(
+    "url", ["https://user:secret@host", "https://host/?key=secret", "http://user:secret@host"]
+)
+def test_credentials_are_not_told(problems, url: str) -> None:
+    (problem,) = problems("ExternalModelProvider", {"spec.baseURL": url})
+    assert "host" in str(problem)
+    assert "secret" not in str(problem)
+
+
 def test_an_object_over_the_limit_is_refused(problems, admitted) -> None:
     room = MAX_OBJECT_BYTES - 200
     assert admitted("ConfigMap", {"data": {"text": "x" * room}})

@@ -4,6 +4,7 @@ Invariant: admission is generous. Only what can never work is an error; what is 
 accepted with a warning, which becomes a condition of the object (ruling 4 of precedence).
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,8 @@ from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem, shorten
 from inferbus_contracts.resources.metadata import Resource
+
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
 
 class Severity(StrEnum):
@@ -98,7 +101,10 @@ def judge(rules: Sequence[Rule], resource: Resource) -> Verdict:
 
 
 def told_value(value: Any) -> Any:
-    """`value` as a problem tells it: short scalars as they are, anything else as short text."""
+    """`value` as a problem tells it: scalars as they are, long ones and others as short text.
+
+    Problems travel and are stored, so credentials in addresses are left out.
+    """
     if value is None or isinstance(value, bool | int | float):
         return value
-    return shorten(value)
+    return _CREDENTIALS.sub("//…@", shorten(value))

@@ -50,7 +50,7 @@ def address_plain(resource: ExternalModelProvider) -> Iterator[Finding]:
             code=ErrorCode.VALUE_OUT_OF_RANGE,
             field="spec.baseURL",
             message="should be an address with a host, and without user, query and fragment",
-            value=re.sub(r"//[^/]*@", "//…@", url),
+            value=url.partition("?")[0],
             remedy="write https://host[:port][/path], and the credential into a Secret",
         )
 

@@ -107,6 +107,27 @@ def _plural(kind: str) -> str:
     return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
 
 
+def _llmaz(
+    kind: str,
+    model: type[Resource],
+    short_name: str,
+    *,
+    group: str = LLMAZ_INFERENCE_GROUP,
+    namespaced: bool = False,
+    scale: ScalePaths | None = None,
+) -> Kind:
+    return Kind(
+        kind=kind,
+        group=group,
+        version="v1alpha1",
+        plural=_plural(kind),
+        short_names=(short_name,),
+        namespaced=namespaced,
+        model=model,
+        scale=scale,
+    )
+
+
 def _supporting(kind: str, group: str, version: str, *short_names: str, token: str = "") -> Kind:
     return Kind(
         kind=kind,
@@ -129,42 +150,10 @@ _ROWS = (
     _kthena(ModelRoute, NETWORKING_GROUP),
     _kthena(ModelServer, NETWORKING_GROUP),
     _kthena(ExternalModelProvider, NETWORKING_GROUP),
-    Kind(
-        kind=OPEN_MODEL,
-        group=LLMAZ_GROUP,
-        version="v1alpha1",
-        plural="openmodels",
-        short_names=("om",),
-        namespaced=False,
-        model=OpenModel,
-    ),
-    Kind(
-        kind=BACKEND_RUNTIME,
-        group=LLMAZ_INFERENCE_GROUP,
-        version="v1alpha1",
-        plural="backendruntimes",
-        short_names=("br",),
-        namespaced=False,
-        model=BackendRuntime,
-    ),
-    Kind(
-        kind=PLAYGROUND,
-        group=LLMAZ_INFERENCE_GROUP,
-        version="v1alpha1",
-        plural="playgrounds",
-        short_names=("pl",),
-        model=Playground,
-        scale=_LLMAZ_SCALE,
-    ),
-    Kind(
-        kind=INFERENCE_SERVICE,
-        group=LLMAZ_INFERENCE_GROUP,
-        version="v1alpha1",
-        plural="services",
-        short_names=("isvc",),
-        model=InferenceService,
-        scale=_LLMAZ_SCALE,
-    ),
+    _llmaz(OPEN_MODEL, OpenModel, "om", group=LLMAZ_GROUP),
+    _llmaz(BACKEND_RUNTIME, BackendRuntime, "br"),
+    _llmaz(PLAYGROUND, Playground, "pl", namespaced=True, scale=_LLMAZ_SCALE),
+    _llmaz(INFERENCE_SERVICE, InferenceService, "isvc", namespaced=True, scale=_LLMAZ_SCALE),
     _supporting(CONFIG_MAP, "", "v1", "cm"),
     _supporting(SECRET, "", "v1"),
     _supporting(POD, "", "v1", "po"),

@@ -151,7 +151,7 @@ Quantity = Annotated[
     PlainValidator(_checked_quantity),
     WithJsonSchema(
         {
-            "anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "string"}],
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
             "x-kubernetes-int-or-string": True,
         }
     ),
