@@ -209,6 +209,28 @@ def test_long_values_are_shortened(problems) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "value", "message", "remedy"),
+    [
+        ("spec.workloadPort.port", 0, "should be at least 1", "write 1 or more"),
+        ("spec.workloadPort.port", 70000, "should be at most 65535", "write 65535 or less"),
+        ("spec.model", "m" * 257, "should have at most 256 characters", "shorten it"),
+        ("metadata.name", "", "should not be empty", "write a value, or remove the field"),
+        ("spec.kvConnector.type", "zzz", "'mooncake'", "write one of them"),
+        ("spec.kvConnector.type", "Nixl", "should be 'http'", "did you mean nixl?"),
+        ("spec.trafficPolicy.timeout", "soon", "'soon' is no duration", "correct the value"),
+        ("spec.workloadSelector", [], "should be a mapping, not a list", "write it in that form"),
+        ("spec.model", True, "should be a string, not true", "put the value in quotes"),
+        ("spec.model", 1.5, "should be a string, not a number", "put the value in quotes"),
+        ("spec.model", {}, "should be a string, not a mapping", "write it in that form"),
+    ],
+)
+def test_messages_and_remedies(problems, path: str, value, message: str, remedy: str) -> None:
+    (problem,) = problems("ModelServer", {path: value})
+    assert message in problem.message
+    assert problem.remedy == remedy
+
+
+@pytest.mark.parametrize(
     "url", ["https://user:secret@host", "https://host/?key=secret", "http://user:secret@host"]
 )
 def test_credentials_are_not_told(problems, url: str) -> None:

@@ -29,15 +29,17 @@ _WANTED_TYPES = {
     "model_type": "a mapping",
 }
 _RANGES = {
-    "greater_than_equal": "should be at least {ge}",
-    "less_than_equal": "should be at most {le}",
-    "string_too_long": "should have at most {max_length} characters",
-    "string_too_short": "should not be empty",
-    "string_pattern_mismatch": "should match {pattern}",
-    "too_long": "should have at most {max_length} items",
-    "too_short": "should have at least {min_length} items",
-    "enum": "should be {expected}",
+    "greater_than_equal": ("should be at least {ge}", "write {ge} or more"),
+    "less_than_equal": ("should be at most {le}", "write {le} or less"),
+    "string_too_long": ("should have at most {max_length} characters", "shorten it"),
+    "string_too_short": ("should not be empty", "write a value, or remove the field"),
+    "string_pattern_mismatch": ("should match {pattern}", "write it in that form"),
+    "too_long": ("should have at most {max_length} items", "remove some"),
+    "too_short": ("should have at least {min_length} items", "add some"),
+    "enum": ("should be {expected}", "write one of them"),
 }
+"""Message and remedy for each of pydantic's faults."""
+
 _QUOTED = re.compile(r"'([^']+)'")
 
 
@@ -71,12 +73,13 @@ def _problem(model: type[Resource], detail: ErrorDetails) -> Problem:
             value=told_value(value),
             remedy=_type_remedy(kind, value),
         )
+    message, remedy = _out_of_range(detail)
     return Problem(
         code=ErrorCode.VALUE_OUT_OF_RANGE,
-        message=_out_of_range(detail),
+        message=message,
         field=field,
         value=told_value(value),
-        remedy=_range_remedy(detail),
+        remedy=remedy,
     )
 
 
@@ -105,20 +108,18 @@ def _type_remedy(kind: str, value: Any) -> str:
     return "write it in that form"
 
 
-def _out_of_range(detail: ErrorDetails) -> str:
-    context = detail.get("ctx", {})
-    if detail["type"] == "greater_than_equal" and context.get("ge") == 0:
-        return "should be a non-negative integer"
-    template = _RANGES.get(detail["type"])
-    return template.format_map(context) if template is not None else detail["msg"]
-
-
-def _range_remedy(detail: ErrorDetails) -> str:
-    if detail["type"] == "enum" and isinstance(detail["input"], str):
-        near = nearest(detail["input"], _QUOTED.findall(detail["ctx"]["expected"]))
-        if near is not None:
-            return f"did you mean {near}?"
-    return "change the value"
+def _out_of_range(detail: ErrorDetails) -> tuple[str, str]:
+    """Message and remedy."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind not in _RANGES:
+        return detail["msg"], "correct the value"
+    message, remedy = (text.format_map(context) for text in _RANGES[kind])
+    if kind == "greater_than_equal" and context["ge"] == 0:
+        message = "should be a non-negative integer"
+    if kind == "enum" and isinstance(detail["input"], str):
+        near = nearest(detail["input"], _QUOTED.findall(context["expected"]))
+        remedy = f"did you mean {near}?" if near is not None else remedy
+    return message, remedy
 
 
 def nearest(word: str, known: list[str]) -> str | None:
