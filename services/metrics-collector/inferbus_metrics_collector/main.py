@@ -1,0 +1,70 @@
+"""The metrics collector's process: wiring, and nothing else."""
+
+from collections.abc import Sequence
+
+from inferbus_contracts.services import Service
+from inferbus_metrics_collector.adapters_bus import BusSink
+from inferbus_metrics_collector.adapters_pages import HttpPages
+from inferbus_metrics_collector.adapters_prometheus import PrometheusQueries
+from inferbus_metrics_collector.core import MODELS, Fleet
+from inferbus_metrics_collector.effects import Sampler
+from inferbus_metrics_collector.handlers import Collector
+from inferbus_metrics_collector.pod_pages import PodPages
+from inferbus_metrics_collector.policy_history import Window
+from inferbus_metrics_collector.policy_schedule import Timetable
+from inferbus_metrics_collector.policy_targets import NamespaceGrants
+from inferbus_metrics_collector.settings import MetricsCollectorSettings
+from inferbus_metrics_collector.telemetry import SampleMetrics, ScrapeMetrics
+from inferbus_shared.bus.membership import Membership
+from inferbus_shared.bus.service import Runtime, run_service
+
+
+async def serve(runtime: Runtime[MetricsCollectorSettings]) -> None:
+    """Wire the collector; it samples from when it has heard all facts at hand."""
+    settings, bus = runtime.settings, runtime.bus
+    interval_ms = round(settings.interval_seconds * 1000)
+    source = HttpPages(settings.most_page_bytes)
+    queries = PrometheusQueries(settings.timeout_seconds)
+    pages = PodPages(
+        source,
+        bus.clock.now_ms,
+        ScrapeMetrics(runtime.registry),
+        window=Window(length_ms=round(settings.window_seconds * 1000), interval_ms=interval_ms),
+        timeout_seconds=settings.timeout_seconds,
+        concurrency=settings.concurrency,
+    )
+    membership = Membership(bus, bus.connection.settings.instance)
+    collector = Collector(
+        fleet=Fleet(grants=NamespaceGrants(pairs=settings.namespace_grants)),
+        timetable=Timetable(interval_ms),
+        sampler=Sampler(pages, queries, BusSink(bus), bus.clock.now_ms),
+        pages=pages,
+        membership=membership,
+        clock=bus.clock,
+        metrics=SampleMetrics(runtime.registry),
+    )
+    objects = [bus.follow("spec.changed", kind=kind) for kind in MODELS]
+    workloads = bus.follow("workload.observed")
+    runtime.background(membership.run(), "membership")
+    for follower in objects:
+        runtime.background(collector.follow_objects(bus, follower), "objects")
+    runtime.background(collector.follow_workloads(bus, workloads), "workloads")
+
+    async def sample() -> None:
+        for follower in (*objects, workloads):
+            await follower.caught_up()
+        await membership.ready()
+        await collector.run()
+
+    async def close() -> None:
+        source.close()
+        await queries.close()
+
+    runtime.background(sample(), "samples")
+    runtime.on_stop(close)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until told to stop; returns the exit code. Takes no arguments (see settings)."""
+    del argv
+    return run_service(Service.METRICS_COLLECTOR, MetricsCollectorSettings, serve)

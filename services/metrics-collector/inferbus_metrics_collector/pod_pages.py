@@ -1,0 +1,110 @@
+"""Readings of pods' pages: each page once per round, whoever needs it, and what it said before.
+
+Invariant: an endpoint that hangs costs its own target at most the deadline and nobody else
+anything: what timed out last time waits in a line of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+
+from inferbus_contracts.events.workload import PodFact
+from inferbus_metrics_collector.plans import Page
+from inferbus_metrics_collector.policy_history import (
+    History,
+    PodReading,
+    PodStart,
+    Reading,
+    Window,
+    baseline,
+    remember,
+)
+from inferbus_metrics_collector.policy_scan import scan
+from inferbus_metrics_collector.ports import (
+    Endpoint,
+    PageSource,
+    ScrapeError,
+    ScrapeTimeoutError,
+)
+from inferbus_metrics_collector.telemetry import ScrapeMetrics
+from inferbus_metrics_collector.under_way import UnderWay
+
+_SLOW_SHARE = 4
+"""One in so many connections may be spent on endpoints that timed out last time."""
+
+
+class PodPages:
+    """Reads pages of pods and remembers what rates need."""
+
+    def __init__(
+        self,
+        source: PageSource,
+        now_ms: Callable[[], int],
+        metrics: ScrapeMetrics,
+        *,
+        window: Window,
+        timeout_seconds: float,
+        concurrency: int,
+    ) -> None:
+        """`timeout_seconds`: of one page, real time, waiting included."""
+        self._source = source
+        self._now_ms = now_ms
+        self._metrics = metrics
+        self._window = window
+        self._timeout_seconds = timeout_seconds
+        self._line = asyncio.Semaphore(concurrency)
+        self._slow_line = asyncio.Semaphore(max(concurrency // _SLOW_SHARE, 1))
+        self._slow: set[Endpoint] = set()
+        self._under_way: UnderWay[tuple[Endpoint, frozenset[str]], PodReading] = UnderWay()
+        self._histories: dict[Endpoint, History] = {}
+
+    async def read(self, pod: PodFact, page: Page, wanted: frozenset[str]) -> PodReading:
+        """The page of a pod, scanned for the `wanted` families; raises `ScrapeError`.
+
+        Callers that want the same while it is under way share it.
+        """
+        if not pod.address:
+            raise ScrapeError("it has no address yet")
+        endpoint = Endpoint(pod.address, page.port, page.path)
+        start = PodStart(pod.uid, pod.starting_since_ms)
+        return await self._under_way.join(
+            (endpoint, wanted), lambda: self._read(endpoint, start, wanted)
+        )
+
+    def forget(self, addresses: Collection[str]) -> None:
+        """Forget what the pods at these addresses said."""
+        for endpoint in [item for item in self._histories if item.address in addresses]:
+            del self._histories[endpoint]
+        self._slow = {endpoint for endpoint in self._slow if endpoint.address not in addresses}
+
+    async def _read(
+        self, endpoint: Endpoint, start: PodStart, wanted: frozenset[str]
+    ) -> PodReading:
+        body = await self._get(endpoint)
+        reading = Reading(self._now_ms(), scan(body, wanted))
+        history = self._histories.get(endpoint)
+        past = baseline(history, start, reading.at_ms, self._window)
+        self._histories[endpoint] = remember(history, start, reading, self._window)
+        return PodReading(reading, past)
+
+    async def _get(self, endpoint: Endpoint) -> bytes:
+        slow = endpoint in self._slow
+        asked = False
+        self._slow.discard(endpoint)
+        started = self._metrics.now()
+        try:
+            async with (
+                asyncio.timeout(self._timeout_seconds),
+                self._slow_line if slow else self._line,
+            ):
+                asked = True
+                body = await self._source.get(endpoint)
+        except TimeoutError:
+            if asked:
+                self._slow.add(endpoint)
+            self._metrics.failed(started)
+            raise ScrapeTimeoutError(f"no page within {self._timeout_seconds:g} s") from None
+        except ScrapeError:
+            self._metrics.failed(started)
+            raise
+        self._metrics.scraped(started, len(body))
+        return body

@@ -1,0 +1,128 @@
+"""Policies, workloads and pages for the tests, in as few words as possible."""
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
+
+from inferbus_contracts.events.spec import SpecChanged
+from inferbus_contracts.events.workload import PodFact, WorkloadObserved
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
+from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
+from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned, Stored, plan_samples
+
+API = "workload.serving.volcano.sh/v1alpha1"
+CREATED = "2026-01-01T00:00:00Z"
+NO_GRANTS = NamespaceGrants()
+
+
+def metadata(name: str, created: str | None = CREATED, **fields: Any) -> dict[str, Any]:
+    own = {"name": name, "namespace": "default"} | fields
+    return own | ({"creationTimestamp": created} if created else {})
+
+
+def policy(
+    name: str = "p",
+    metrics: list[dict[str, Any]] | None = None,
+    created: str | None = CREATED,
+    annotations: dict[str, str] | None = None,
+    **spec: Any,
+) -> AutoscalingPolicy:
+    listed = [{"name": "load", "targetValue": 1}] if metrics is None else metrics
+    return AutoscalingPolicy.model_validate(
+        {
+            "apiVersion": API,
+            "kind": "AutoscalingPolicy",
+            "metadata": metadata(name, created, annotations=annotations or {}),
+            "spec": {"metrics": listed, **spec},
+        }
+    )
+
+
+def binding(
+    name: str = "b", created: str | None = CREATED, **spec: Any
+) -> AutoscalingPolicyBinding:
+    return AutoscalingPolicyBinding.model_validate(
+        {
+            "apiVersion": API,
+            "kind": "AutoscalingPolicyBinding",
+            "metadata": metadata(name, created),
+            "spec": {"policyRef": {"name": "p"}, **spec},
+        }
+    )
+
+
+def single(name: str = "m", **target: Any) -> dict[str, Any]:
+    reference = {"kind": "ModelServing", "name": name} | target.pop("ref", {})
+    return {"target": {"targetRef": reference, **target}, "minReplicas": 0, "maxReplicas": 9}
+
+
+def mix(*names: str) -> dict[str, Any]:
+    return {"params": [single(name) for name in names]}
+
+
+def role(**fields: Any) -> dict[str, Any]:
+    return {"minReplicas": 0, "maxReplicas": 9} | fields
+
+
+def stored(resource: AutoscalingPolicy | AutoscalingPolicyBinding) -> Stored:
+    key = ObjectKey(resource.kind, "default", resource.metadata.name)
+    return Stored(key=key, uid=f"uid-{resource.metadata.name}", generation=1, resource=resource)
+
+
+def planned(
+    *resources: AutoscalingPolicy | AutoscalingPolicyBinding, grants: NamespaceGrants = NO_GRANTS
+) -> Planned:
+    objects = [stored(resource) for resource in resources]
+    return plan_samples({item.key: item for item in objects}, grants)
+
+
+def changed(
+    resource: AutoscalingPolicy | AutoscalingPolicyBinding, generation: int = 1
+) -> SpecChanged:
+    name = resource.metadata.name
+    return SpecChanged(
+        uid=f"uid-{name}", generation=generation, digest="", object=resource.to_dict()
+    )
+
+
+def pod(name: str = "m-0", *, ready: bool = True, entry: bool = True, **fields: Any) -> PodFact:
+    given = {"phase": "Running", "address": "127.0.0.1", "starting_since_ms": 1} | fields
+    return PodFact(name=name, uid=f"uid-{name}", ready=ready, entry=entry, **given)
+
+
+def workload(*pods: PodFact, generation: int = 1) -> WorkloadObserved:
+    return WorkloadObserved(uid="w", generation=generation, pods=list(pods))
+
+
+def serving(name: str = "m", role: str = "") -> ObjectKey:
+    return ObjectKey("ModelServing", "default", name, role)
+
+
+def gauge_page(value: float, name: str = "load") -> bytes:
+    return f"# TYPE {name} gauge\n{name} {value}\n".encode()
+
+
+def engine_page(least_bytes: int) -> bytes:
+    """A page of vLLM's shape: its families, then others until it is large enough."""
+    registry = CollectorRegistry()
+    labels = {"model_name": "meta-llama/Llama-3.1-8B-Instruct", "engine": "0"}
+    for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
+        Gauge(f"vllm:{name}", name, labels, registry=registry).labels(**labels).set(3)
+    for name in ("prompt_tokens", "generation_tokens", "prefix_cache_hits"):
+        Counter(f"vllm:{name}", name, labels, registry=registry).labels(**labels).inc(123_456)
+    number = 0
+    names = ["vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"]
+    while True:
+        for name in names:
+            histogram = Histogram(
+                name, name, labels, buckets=[2.0**n for n in range(-7, 15)], registry=registry
+            ).labels(**labels)
+            for value in range(20):
+                histogram.observe(value)
+        page = generate_latest(registry)
+        if len(page) >= least_bytes:
+            return page
+        number += 1
+        names = [f"http_request_duration_highr_seconds_{number}"]

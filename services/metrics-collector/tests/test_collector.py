@@ -1,0 +1,247 @@
+"""The whole collector on a real bus: facts come from their writers, samples go out."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from collector_builders import binding, changed, gauge_page, pod, policy, serving, single, workload
+from collector_servers import PageServer, good, page_server
+from prometheus_client import CollectorRegistry
+
+from inferbus_contracts.base import EventData
+from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.events.spec import SpecChanged
+from inferbus_contracts.events.workload import WorkloadObserved
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
+from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
+from inferbus_contracts.services import Service
+from inferbus_metrics_collector.main import serve
+from inferbus_metrics_collector.settings import MetricsCollectorSettings
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.messages import Received
+from inferbus_shared.bus.service import Runtime
+from tests.support.eventually import eventually
+from tests.support.nats import NatsServer
+
+INTERVAL_SECONDS = 0.3
+TARGETS = 12
+
+Resource = AutoscalingPolicy | AutoscalingPolicyBinding
+
+
+class Platform:
+    """The writers around the collector, and everything it has said."""
+
+    def __init__(self, server: NatsServer, specs: Bus, pods: Bus) -> None:
+        self._server = server
+        self._specs = specs
+        self._pods = pods
+        self._number = 0
+        self.samples: list[Received[EventData]] = []
+
+    async def apply(self, resource: Resource, generation: int = 1, deleted: bool = False) -> None:
+        data = changed(resource, generation)
+        key = ObjectKey(resource.kind, "default", resource.metadata.name)
+        if deleted:
+            data = SpecChanged(uid=data.uid, generation=2, digest="", deleted=True, object={})
+        await self._publish(self._specs, key, data)
+
+    async def observe(self, key: ObjectKey, data: WorkloadObserved) -> None:
+        await self._publish(self._pods, key, data)
+
+    async def _publish(self, bus: Bus, key: ObjectKey, data: EventData) -> None:
+        self._number += 1
+        await bus.publish(bus.event(data, key, id=f"fact-{self._number}"))
+
+    def of(self, key: ObjectKey) -> list[MetricsSampled]:
+        found = [event.data for event in self.samples if event.key == key]
+        return [data for data in found if isinstance(data, MetricsSampled)]
+
+    def values(self, key: ObjectKey) -> list[float]:
+        return [item.value for data in self.of(key) for item in data.targets[0].metrics]
+
+    @contextlib.asynccontextmanager
+    async def collector(self, instance: str, interval_seconds: float) -> AsyncIterator[None]:
+        async with self._server.bus(Service.METRICS_COLLECTOR, instance) as bus:
+            settings = MetricsCollectorSettings(interval_seconds=interval_seconds)
+            runtime = Runtime(Service.METRICS_COLLECTOR, settings, bus, CollectorRegistry())
+            await serve(runtime)
+            running = asyncio.create_task(runtime.run())
+            try:
+                yield
+            finally:
+                runtime.stop()
+                await running
+
+
+Collect = Callable[..., Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def platform(server: NatsServer) -> AsyncIterator[tuple[Platform, Collect]]:
+    """A bus with its writers, and a way to start collectors that stop with it."""
+    async with contextlib.AsyncExitStack() as stack:
+        specs = await stack.enter_async_context(server.bus(Service.SPEC_WATCHER))
+        pods = await stack.enter_async_context(server.bus(Service.WORKLOAD_RECONCILER))
+        reader = await stack.enter_async_context(server.bus(Service.AUTOSCALER))
+        world = Platform(server, specs, pods)
+
+        async def listen() -> None:
+            async for event in reader.events(reader.follow("metrics.sampled")):
+                world.samples.append(event)
+
+        listening = asyncio.create_task(listen())
+        stack.callback(listening.cancel)
+
+        async def collect(instance: str, interval_seconds: float = INTERVAL_SECONDS) -> None:
+            await stack.enter_async_context(world.collector(instance, interval_seconds))
+
+        yield world, collect
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[PageServer]:
+    async with page_server(good(gauge_page(4))) as server:
+        yield server
+
+
+def scaled(page: PageServer, name: str = "m") -> Resource:
+    endpoint = {"port": page.endpoint.port}
+    return binding(f"b-{name}", scalingConfiguration=single(name, metricEndpoint=endpoint))
+
+
+def told(log: pytest.LogCaptureFixture) -> str:
+    return "\n".join(str(getattr(record, "problem", "")) for record in log.records)
+
+
+async def test_facts_become_samples_and_news_are_sampled_at_once(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        await world.apply(scaled(page))
+        await collect("a", interval_seconds=60)
+        await world.observe(serving(), workload(pod("m-0", ready=False)))
+        await eventually(lambda: len(world.of(serving())) == 1)
+        (first,) = world.of(serving())
+        assert first.policy == "AutoscalingPolicyBinding/default/b-m"
+        assert (first.targets[0].ready_pods, first.targets[0].unready_pods) == (0, 1)
+
+
+async def test_a_pod_that_becomes_ready_does_not_wait_for_the_next_round(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        await world.apply(scaled(page))
+        await world.observe(serving(), workload(pod("m-0", ready=False)))
+        await collect("a", interval_seconds=10)
+        await eventually(lambda: world.of(serving()))
+        await world.observe(serving(), workload(pod("m-0")))
+        await eventually(lambda: world.values(serving()) == [4.0], timeout=6)
+        assert len({event.id for event in world.samples}) == 2
+
+
+async def test_a_changed_policy_is_sampled_anew_and_a_deleted_one_no_more(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        await world.apply(scaled(page))
+        await world.observe(serving(), workload(pod()))
+        await collect("a")
+        await eventually(lambda: world.values(serving()))
+        page.answer = good(gauge_page(9, "queue"))
+        renamed = policy(metrics=[{"metricName": "queue", "targetValue": 1}])
+        await world.apply(renamed, generation=2)
+        await eventually(lambda: 9.0 in world.values(serving()))
+        await world.apply(renamed, deleted=True)
+        other = policy("other", homogeneousTarget=single("n"))
+        await world.observe(serving("n"), workload())
+        await world.apply(other)
+        await eventually(lambda: world.of(serving("n")))
+        before = len(world.of(serving()))
+        rounds = len(world.of(serving("n")))
+        await eventually(lambda: len(world.of(serving("n"))) > rounds + 2)
+        assert len(world.of(serving())) == before
+
+
+async def test_a_policy_for_something_that_is_missing_is_silent_until_it_is_there(
+    nats_server: NatsServer, page: PageServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        await world.apply(scaled(page))
+        await world.apply(
+            binding("lost", scalingConfiguration=single("n"), policyRef={"name": "x"})
+        )
+        await collect("a")
+        await eventually(lambda: "a target does not exist" in caplog.text)
+        await eventually(lambda: "the binding's policy does not exist" in told(caplog))
+        assert world.samples == []
+        await world.observe(serving(), workload(pod()))
+        await eventually(lambda: world.values(serving()))
+        assert caplog.text.count("a target does not exist") == 1
+
+
+async def test_an_unreadable_object_is_told_and_costs_nothing_else(
+    nats_server: NatsServer, page: PageServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with platform(nats_server) as (world, collect):
+        broken = SpecChanged(uid="u", generation=1, digest="", object={"spec": {"metrics": 7}})
+        await world._publish(world._specs, ObjectKey("AutoscalingPolicy", "default", "x"), broken)
+        await world.apply(policy())
+        await world.apply(scaled(page))
+        await world.observe(serving(), workload(pod()))
+        await collect("a")
+        await eventually(lambda: world.values(serving()))
+        assert "does not fit its schema" in told(caplog)
+
+
+async def test_two_instances_share_the_work_and_make_one_sample_per_target_and_round(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    keys = [serving(f"m{number}") for number in range(TARGETS)]
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        for key in keys:
+            await world.apply(scaled(page, key.name))
+            await world.observe(key, workload(pod(f"{key.name}-0")))
+        await collect("a")
+        await eventually(lambda: all(world.of(key) for key in keys))
+        await collect("b")
+        sources = {f"{Service.METRICS_COLLECTOR}/{name}" for name in "ab"}
+        await eventually(lambda: sources == {event.envelope.source for event in world.samples})
+        shared = len(world.samples)
+        await eventually(lambda: len(world.samples) >= shared + 6 * TARGETS)
+        work = Counter(event.envelope.source for event in world.samples[shared:])
+        assert min(work.values()) >= 0.3 * work.total()
+        interval_ms = INTERVAL_SECONDS * 1000
+        for key in keys:
+            taken = [data.taken_at_ms // interval_ms for data in world.of(key)]
+            repeated = {number for number, times in Counter(taken).items() if times > 2}
+            assert not repeated
+            assert len(taken) >= 5
+        assert len({event.id for event in world.samples}) == len(world.samples)
+
+
+async def test_when_an_instance_leaves_the_other_takes_over_its_targets(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    keys = [serving(f"m{number}") for number in range(4)]
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        for key in keys:
+            await world.apply(scaled(page, key.name))
+            await world.observe(key, workload(pod(f"{key.name}-0")))
+        await collect("a")
+        async with world.collector("b", INTERVAL_SECONDS):
+            await eventually(
+                lambda: any(event.envelope.source.endswith("/b") for event in world.samples)
+            )
+        left = len(world.samples)
+        await eventually(lambda: {event.key for event in world.samples[left:]} == set(keys))
+        assert {event.envelope.source[-2:] for event in world.samples[left:]} == {"/a"}
