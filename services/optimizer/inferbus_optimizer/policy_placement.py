@@ -1,0 +1,231 @@
+"""Which mix is taken: the optimum, or a dearer one that needs fewer starts, as long as that pays.
+
+Invariant: the mix serves the demand wherever bounds, room and freezes allow it; a limiter says
+where they don't.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from inferbus_contracts.events.scaling import Limiter, LimiterStep
+from inferbus_optimizer.events import Demand, Option
+from inferbus_optimizer.policy_compat_blocks import MixTarget, allocate, blocks
+from inferbus_optimizer.policy_exact import (
+    Choice,
+    Mix,
+    capacity_of,
+    cheapest,
+    exact,
+    running_cost,
+)
+from inferbus_optimizer.policy_switching import Bargain, Regret, starting_cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """One mix, and how it was come to."""
+
+    replicas: tuple[int, ...]
+    cost: int
+    optimal_cost: int
+    steps: tuple[LimiterStep, ...]
+    binding: Limiter
+    regret: Regret
+    due_ms: int | None = None
+    """When the optimum will be taken instead, if nothing changes."""
+
+
+def place(
+    demand: Demand,
+    current: tuple[int, ...],
+    frozen: frozenset[str],
+    regret: Regret,
+    now_ms: int,
+) -> Placement:
+    """The mix for a demand; `current` are the targets' replicas in the order of its options.
+
+    The optimum is taken at once where that costs no more starting than to stay, and otherwise as
+    soon as the extra cost of staying has run up to what switching may cost.
+    """
+    choices = _choices(demand, current, frozen)
+    needed = exact(demand.capacity)
+    optimum = cheapest(choices, needed)
+    if optimum is None:
+        return _everything(choices, needed)
+    kept = _staying(demand, choices, needed) or optimum
+    bargain = _bargain(demand, choices, kept, optimum)
+    due_ms = None
+    if bargain.extra <= 0:
+        chosen, regret = kept, regret.going_on(0, now_ms)
+    elif bargain.pays(regret, now_ms):
+        chosen, regret = optimum, Regret()
+    else:
+        chosen, regret = kept, regret.going_on(bargain.extra, now_ms)
+        due_ms = bargain.due_ms(regret, now_ms)
+    steps = (
+        _capacity_step(choices, needed, needed),
+        _switching_step(optimum, chosen, bargain),
+        *_freeze_step(demand, current, frozen, chosen.replicas),
+    )
+    return Placement(
+        replicas=chosen.replicas,
+        cost=running_cost(choices, chosen.replicas),
+        optimal_cost=running_cost(choices, optimum.replicas),
+        steps=steps,
+        binding=_binding(steps, differs=chosen.replicas != optimum.replicas),
+        regret=regret,
+        due_ms=due_ms,
+    )
+
+
+def place_in_blocks(demand: Demand, current: tuple[int, ...]) -> Placement:
+    """Upstream's mix for the demand's replicas: memoryless, and blind for capacity."""
+    targets = [
+        MixTarget(
+            name=option.target,
+            cost=option.cost,
+            min_replicas=option.min_replicas,
+            max_replicas=option.max_replicas,
+        )
+        for option in demand.options
+    ]
+    replicas = allocate(targets, blocks(targets, demand.rate_percent), demand.replicas)
+    choices = _choices(demand, current, frozenset())
+    optimum = cheapest(choices, exact(demand.capacity))
+    cost = running_cost(choices, replicas)
+    step = LimiterStep(name=Limiter.BOUNDS, before=demand.replicas, after=sum(replicas))
+    return Placement(
+        replicas=replicas,
+        cost=cost,
+        optimal_cost=running_cost(choices, optimum.replicas) if optimum else cost,
+        steps=(step,),
+        binding=Limiter.NONE if step.before == step.after else Limiter.BOUNDS,
+        regret=Regret(),
+    )
+
+
+def _choices(demand: Demand, current: tuple[int, ...], frozen: frozenset[str]) -> list[Choice]:
+    return [
+        _choice(option, have, is_frozen=option.target in frozen)
+        for option, have in zip(demand.options, current, strict=True)
+    ]
+
+
+def _choice(option: Option, have: int, *, is_frozen: bool) -> Choice:
+    low, high = option.min_replicas, option.max_replicas
+    if option.schedulable is not None:
+        high = min(high, option.schedulable)
+    if is_frozen:
+        low = high = have
+    return Choice(
+        cost=option.cost,
+        capacity=exact(option.capacity),
+        min_replicas=low,
+        max_replicas=max(low, high),
+        current=have,
+    )
+
+
+def _staying(demand: Demand, choices: list[Choice], needed: Fraction) -> Mix | None:
+    """The mix that stays closest to what runs; None when nothing stays.
+
+    A sufficient mix starts nothing and drops what it can spare. Otherwise something must be
+    started: what is cheapest over the longest start-up time, with what starting may cost on top.
+    """
+    no_starts = [
+        replace(choice, max_replicas=choice.min_replicas + choice.kept) for choice in choices
+    ]
+    sufficient = cheapest(no_starts, needed)
+    if sufficient is not None:
+        return sufficient
+    horizon_ms = max(option.startup_ms for option in demand.options)
+    if horizon_ms == 0:
+        return None
+    reluctant = [
+        replace(
+            choice,
+            cost=100 * horizon_ms * choice.cost,
+            starting_cost=demand.rate_percent * cost,
+        )
+        for choice, cost in zip(choices, _start_costs(demand), strict=True)
+    ]
+    return cheapest(reluctant, needed)
+
+
+def _start_costs(demand: Demand) -> list[int]:
+    """What one replica of each target costs while it starts, cost times milliseconds."""
+    return [option.cost * option.startup_ms for option in demand.options]
+
+
+def _bargain(demand: Demand, choices: list[Choice], kept: Mix, optimum: Mix) -> Bargain:
+    current = [choice.current for choice in choices]
+    costs = _start_costs(demand)
+    starts = [starting_cost(costs, current, mix.replicas) for mix in (kept, optimum)]
+    return Bargain(
+        extra=running_cost(choices, kept.replicas) - running_cost(choices, optimum.replicas),
+        switching=starts[1] - starts[0],
+        rate_percent=demand.rate_percent,
+    )
+
+
+def _everything(choices: list[Choice], needed: Fraction) -> Placement:
+    """All there is, because that isn't enough."""
+    most = tuple(choice.max_replicas for choice in choices)
+    cost = running_cost(choices, most)
+    step = _capacity_step(choices, needed, capacity_of(choices, most))
+    return Placement(
+        replicas=most,
+        cost=cost,
+        optimal_cost=cost,
+        steps=(step,),
+        binding=Limiter.CAPACITY,
+        regret=Regret(),
+    )
+
+
+def _capacity_step(choices: list[Choice], needed: Fraction, served: Fraction) -> LimiterStep:
+    most = capacity_of(choices, [choice.max_replicas for choice in choices])
+    return LimiterStep(
+        name=Limiter.CAPACITY,
+        before=math.ceil(needed),
+        after=math.ceil(served) if served >= needed else math.floor(served),
+        detail=f"{float(needed):g} units needed, {float(most):g} possible",
+    )
+
+
+def _switching_step(optimum: Mix, chosen: Mix, bargain: Bargain) -> LimiterStep:
+    detail = f"optimum costs {bargain.extra} less, starting it {bargain.switching} ms times cost"
+    if not (optimum.proven and chosen.proven):
+        detail += "; search cut off"
+    return LimiterStep(
+        name=Limiter.STABILISATION,
+        before=sum(optimum.replicas),
+        after=sum(chosen.replicas),
+        detail=detail,
+    )
+
+
+def _freeze_step(
+    demand: Demand,
+    current: tuple[int, ...],
+    frozen: frozenset[str],
+    replicas: tuple[int, ...],
+) -> tuple[LimiterStep, ...]:
+    if not frozen:
+        return ()
+    free = cheapest(_choices(demand, current, frozenset()), exact(demand.capacity))
+    return (
+        LimiterStep(
+            name=Limiter.FREEZE,
+            before=sum(free.replicas if free else replicas),
+            after=sum(replicas),
+            detail=", ".join(sorted(frozen)),
+        ),
+    )
+
+
+def _binding(steps: tuple[LimiterStep, ...], *, differs: bool) -> Limiter:
+    if steps[-1].name is Limiter.FREEZE and steps[-1].before != steps[-1].after:
+        return Limiter.FREEZE
+    return Limiter.STABILISATION if differs else Limiter.NONE
