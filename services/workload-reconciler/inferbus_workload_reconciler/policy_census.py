@@ -10,7 +10,6 @@ Invariant: every pod that this object owns and whose name fits stands in exactly
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from inferbus_workload_reconciler.observed import Observed, ObservedPod, is_orphan, is_owned
 from inferbus_workload_reconciler.policy_templates import Freshness, Shape, TemplateBook
@@ -20,7 +19,7 @@ SURGE = "inferbus.dev/surge"
 """Annotation of the pods of a group that stands in while others are replaced."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaView:
     """One role replica as it stands."""
 
@@ -31,47 +30,29 @@ class ReplicaView:
     freshness: Freshness
     template: RoleTemplate | None
     """What it was built from; None when that isn't known any more."""
-
-    @cached_property
-    def live(self) -> tuple[tuple[int, ObservedPod], ...]:
-        """Pods that are not being deleted, by index."""
-        return tuple((index, pod) for index, pod in self.pods.items() if not pod.deleting)
+    live: tuple[ObservedPod, ...]
+    """Pods that are not being deleted."""
+    missing: tuple[int, ...]
+    """Slots without any pod."""
+    surplus: tuple[ObservedPod, ...]
+    """Live pods in slots that its template doesn't have."""
+    running: bool
+    """Complete, without surplus, and every pod ready (modelserving spec 3.10)."""
+    cost: int
+    """What deleting it costs, by its pods' annotations."""
 
     @property
     def deleting(self) -> bool:
         """Whether nothing of it remains but pods on their way out: the slot is still taken."""
         return not self.live
 
-    @cached_property
-    def missing(self) -> tuple[int, ...]:
-        """Slots without any pod."""
-        size = 0 if self.template is None else self.template.size
-        return tuple(index for index in range(size) if index not in self.pods)
-
-    @cached_property
-    def surplus(self) -> tuple[ObservedPod, ...]:
-        """Live pods in slots that its template doesn't have."""
-        if self.template is None:
-            return ()
-        return tuple(pod for index, pod in self.live if index >= self.template.size)
-
     @property
     def complete(self) -> bool:
         """Every slot is filled, and no pod of it is being deleted."""
         return not self.missing and len(self.live) == len(self.pods)
 
-    @cached_property
-    def running(self) -> bool:
-        """Complete, without surplus, and every pod ready (modelserving spec 3.10)."""
-        return self.complete and not self.surplus and all(pod.ready for pod in self.pods.values())
 
-    @property
-    def cost(self) -> int:
-        """What deleting it costs, by its pods' annotations."""
-        return sum(pod.deletion_cost for pod in self.pods.values())
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
     """One group as it stands."""
 
@@ -85,31 +66,19 @@ class GroupView:
     surge: bool
     shape: Shape | None
     """The roles it should have; None when its revision's snapshot is lost."""
+    running: bool = False
+    """Every role has its replicas and all of them run (modelserving spec 3.10)."""
+    deleting: bool = False
+    """Nothing of it remains but pods on their way out."""
+    cost: int = 0
+    """What deleting it costs, by its pods' annotations."""
 
-    @cached_property
-    def deleting(self) -> bool:
-        """Whether nothing of it remains but pods on their way out."""
-        return all(replica.deleting for replica in self.replicas.values())
-
-    @cached_property
-    def running(self) -> bool:
-        """Every role has its replicas and all of them run (modelserving spec 3.10)."""
-        live = [replica for replica in self.replicas.values() if not replica.deleting]
-        if not live or not all(replica.running for replica in live):
-            return False
-        if self.shape is None:
-            return True
-        counts = Counter(replica.id.role for replica in live)
-        return counts == Counter({role.template.name: role.replicas for role in self.shape})
-
-    @property
-    def cost(self) -> int:
-        """What deleting it costs, by its pods' annotations."""
-        return sum(replica.cost for replica in self.replicas.values())
-
-    def of_role(self, role: str) -> list[ReplicaView]:
-        """Its replicas of a role."""
-        return [replica for replica in self.replicas.values() if replica.id.role == role]
+    def by_role(self) -> dict[str, list[ReplicaView]]:
+        """Its replicas by role."""
+        found: dict[str, list[ReplicaView]] = {}
+        for replica in self.replicas.values():
+            found.setdefault(replica.id.role, []).append(replica)
+        return found
 
 
 @dataclass(frozen=True)
@@ -156,18 +125,39 @@ def survey(book: TemplateBook, observed: Observed, placed: Placed) -> Fleet:
 
 def _replica(book: TemplateBook, id_: ReplicaId, pods: dict[int, ObservedPod]) -> ReplicaView:
     ordered = {index: pods[index] for index in sorted(pods)}
-    verdicts = {book.freshness(pod, id_.role) for pod in ordered.values()}
-    mixed = Freshness.UNKNOWN if Freshness.UNKNOWN in verdicts else Freshness.OUTDATED
-    freshness = verdicts.pop() if len(verdicts) == 1 else mixed
+    freshness = _freshness(book, id_.role, ordered.values())
     revision = next(iter(ordered.values())).labels.get(book.workload.convention.revision_label, "")
-    current = freshness is Freshness.CURRENT
+    built_from = book.target if freshness is Freshness.CURRENT else revision
+    template = book.template(built_from, id_.role)
+    live = tuple(pod for pod in ordered.values() if not pod.deleting)
+    size = len(ordered) if template is None else template.size
+    missing = tuple(index for index in range(size) if index not in ordered)
+    surplus = tuple(pod for index, pod in ordered.items() if index >= size and not pod.deleting)
+    complete = not missing and len(live) == len(ordered)
     return ReplicaView(
         id=id_,
         pods=ordered,
         revision=revision,
         freshness=freshness,
-        template=book.template(book.target if current else revision, id_.role),
+        template=template,
+        live=live,
+        missing=() if template is None else missing,
+        surplus=() if template is None else surplus,
+        running=complete and not surplus and all(pod.ready for pod in live),
+        cost=sum(pod.deletion_cost for pod in ordered.values()),
     )
+
+
+def _freshness(book: TemplateBook, role: str, pods: Iterable[ObservedPod]) -> Freshness:
+    """The verdict on all pods of a replica; one that is unknown makes the whole unknown."""
+    convention = book.workload.convention
+    hash_label = convention.template_hash_label or convention.revision_label
+    alike = {
+        (pod.labels.get(hash_label), pod.labels.get(convention.revision_label)): pod for pod in pods
+    }
+    verdicts = {book.freshness(pod, role) for pod in alike.values()}
+    mixed = Freshness.UNKNOWN if Freshness.UNKNOWN in verdicts else Freshness.OUTDATED
+    return verdicts.pop() if len(verdicts) == 1 else mixed
 
 
 def _group(
@@ -178,15 +168,28 @@ def _group(
     updated = _is_updated(book, judged)
     revision = book.target if updated else _pinned_revision(book, judged)
     present = Counter(replica.id.role for replica in standing)
-    pods = [pod for replica in replicas.values() for pod in replica.pods.values()]
+    shape = book.shape(revision, present)
+    surge = ordinal >= book.workload.replicas and all(
+        SURGE in pod.annotations for replica in judged for pod in replica.pods.values()
+    )
     return GroupView(
         ordinal=ordinal,
         replicas=replicas,
         revision=revision,
         updated=updated,
-        surge=ordinal >= book.workload.replicas and all(SURGE in pod.annotations for pod in pods),
-        shape=book.shape(revision, present),
+        surge=surge,
+        shape=shape,
+        running=_has_shape(present, shape) and all(replica.running for replica in standing),
+        deleting=not standing,
+        cost=sum(replica.cost for replica in replicas.values()),
     )
+
+
+def _has_shape(present: Counter[str], shape: Shape | None) -> bool:
+    """Whether the live replicas are exactly those wanted; without a shape, whether any live."""
+    if shape is None or not present:
+        return bool(present)
+    return present == Counter({role.template.name: role.replicas for role in shape})
 
 
 def _is_updated(book: TemplateBook, replicas: list[ReplicaView]) -> bool:

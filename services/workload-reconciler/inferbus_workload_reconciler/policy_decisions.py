@@ -65,7 +65,7 @@ def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Dec
         (replica.id, pod)
         for group in fleet.groups.values()
         for replica in group.replicas.values()
-        for _, pod in replica.live
+        for pod in replica.live
     )
     failures = review_failures(book.workload, live, memory, now_ms)
     groups = decide_fleet(book, fleet, limits, current, frozenset(known) - fleet.groups.keys())
@@ -157,6 +157,6 @@ def recreated_uids(decisions: Decisions) -> Iterable[tuple[str, ReplicaId]]:
     for group, decision in decisions.staying():
         for replica in group.replicas.values():
             if decision.recreated_group is not None or replica.id in decision.recreated:
-                for _, pod in replica.live:
+                for pod in replica.live:
                     if pod.uid in decisions.failures.due:
                         yield pod.uid, replica.id

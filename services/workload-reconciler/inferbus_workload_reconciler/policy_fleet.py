@@ -116,6 +116,8 @@ def _new_group(
 
 
 def _scale_down(base: Mapping[int, GroupView], limits: Limits) -> dict[int, Motive]:
+    if len(base) <= limits.wanted:
+        return {}
     victims = surplus(
         [_candidate(group) for group in base.values()], limits.wanted, limits.partition
     )

@@ -94,7 +94,7 @@ def _trouble(
     """Why a replica can't stay; None while nobody knows what it would be rebuilt from."""
     if replica.template is None:
         return None
-    for _, pod in replica.live:
+    for pod in replica.live:
         if pod.uid in failures.due:
             return Motive(
                 Reason.POD_FAILED,

@@ -12,7 +12,7 @@ from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.policy_census import ReplicaView
 from inferbus_workload_reconciler.policy_decisions import Decisions, recreated_uids
 from inferbus_workload_reconciler.policy_groups import BATCH
-from inferbus_workload_reconciler.policy_memory import Memory, Standing
+from inferbus_workload_reconciler.policy_memory import Memory, Setback, Standing
 from inferbus_workload_reconciler.policy_recovery import (
     count_failures,
     forget_recovered,
@@ -38,7 +38,7 @@ def remember(
     setbacks, failing = count_failures(
         memory.setbacks, decisions.failures.failing, given_up, now_ms
     )
-    kept, _ = forget_recovered(setbacks, running_since_ms(decisions, now_ms), now_ms)
+    kept, _ = forget_recovered(setbacks, _running_since_ms(decisions, setbacks, now_ms), now_ms)
     after = Memory(
         view=memory.view,
         current_revision=current_revision,
@@ -50,26 +50,12 @@ def remember(
     return memory if after == memory else replace(after, view=observed.revision)
 
 
-def running_since_ms(decisions: Decisions, now_ms: int) -> dict[str, int | None]:
-    """Since when each recovery unit that exists or is being built has been running."""
-    workload = decisions.book.workload
-    since: dict[str, int | None] = {}
-    for decision in decisions.members.values():
-        since |= {recovery_unit(workload, new.slot.replica): None for new in decision.pods}
-    for group in decisions.fleet.groups.values():
-        for replica in group.replicas.values():
-            unit = recovery_unit(workload, replica.id)
-            own = _ready_since_ms(replica, now_ms)
-            before = since.get(unit, own)
-            since[unit] = None if own is None or before is None else max(own, before)
-    return since
-
-
 def next_check(decisions: Decisions, observed: Observed, memory: Memory, now_ms: int) -> int | None:
     """When something is due though nothing changes; `memory` is the one after the plan."""
     due = [one.due_ms for one in memory.failing.values() if one.due_ms > now_ms]
     due += [due_ms for _, due_ms in forced_deletions(decisions, observed) if due_ms > now_ms]
-    _, recovered_ms = forget_recovered(memory.setbacks, running_since_ms(decisions, now_ms), now_ms)
+    running = _running_since_ms(decisions, memory.setbacks, now_ms)
+    _, recovered_ms = forget_recovered(memory.setbacks, running, now_ms)
     if recovered_ms is not None:
         due.append(recovered_ms)
     if decisions.fleet.orphans:
@@ -139,6 +125,25 @@ def _standings(decisions: Decisions) -> Iterator[tuple[ReplicaId, Standing]]:
                 yield id_, Standing.RUNNING
             elif replica.complete or id_ in known:
                 yield id_, Standing.COMPLETE
+
+
+def _running_since_ms(
+    decisions: Decisions, setbacks: Mapping[str, Setback], now_ms: int
+) -> dict[str, int | None]:
+    """Since when each unit that had setbacks, and exists or is being built, has been running."""
+    since: dict[str, int | None] = {}
+    if not setbacks:
+        return since
+    workload = decisions.book.workload
+    for decision in decisions.members.values():
+        since |= {recovery_unit(workload, new.slot.replica): None for new in decision.pods}
+    for group in decisions.fleet.groups.values():
+        for replica in group.replicas.values():
+            unit = recovery_unit(workload, replica.id)
+            own = _ready_since_ms(replica, now_ms)
+            before = since.get(unit, own)
+            since[unit] = None if own is None or before is None else max(own, before)
+    return since
 
 
 def _ready_since_ms(replica: ReplicaView, now_ms: int) -> int | None:

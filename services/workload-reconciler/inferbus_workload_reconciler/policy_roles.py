@@ -47,8 +47,9 @@ def decide_roles(book: TemplateBook, group: GroupView, current_revision: str) ->
     """What changes in a group; nothing while the snapshot of its revision is lost."""
     removed: dict[ReplicaId, Motive] = {}
     added: list[NewReplica] = []
+    by_role = group.by_role()
     for wanted in group.shape or ():
-        present = group.of_role(wanted.template.name)
+        present = by_role.get(wanted.template.name, [])
         partition = _partition(book, wanted.template.name)
         added += _add(book, group, wanted, present, current_revision, partition)
         removed |= _scale_down(wanted, present, partition)
@@ -74,6 +75,8 @@ def _add(
     current_revision: str,
     partition: int,
 ) -> list[NewReplica]:
+    if len(present) >= wanted.replicas:
+        return []
     role = wanted.template.name
     cause = (
         f"{len(present)} of {wanted.replicas} replicas of role {role} exist in group"
@@ -96,6 +99,8 @@ def _scale_down(
     wanted: WantedRole, present: list[ReplicaView], partition: int
 ) -> dict[ReplicaId, Motive]:
     standing = {one.id.ordinal: one for one in present if not one.deleting}
+    if len(standing) <= wanted.replicas:
+        return {}
     victims = surplus(list(map(_candidate, standing.values())), wanted.replicas, partition)
     return {
         standing[one.ordinal].id: Motive(

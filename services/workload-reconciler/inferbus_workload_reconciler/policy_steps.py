@@ -83,7 +83,7 @@ def _pod_deletions(decisions: Decisions, observed: Observed, now_ms: int) -> Ite
             yield from _delete_group(group, decision.recreated_group)
             continue
         for id_, motive in {**decision.removed, **decision.recreated}.items():
-            for _, pod in group.replicas[id_].live:
+            for pod in group.replicas[id_].live:
                 yield _delete(pod, motive)
         for pod, motive in decision.surplus:
             yield _delete(pod, motive)
@@ -91,7 +91,7 @@ def _pod_deletions(decisions: Decisions, observed: Observed, now_ms: int) -> Ite
 
 def _delete_group(group: GroupView, motive: Motive) -> Iterator[Delete]:
     for replica in group.replicas.values():
-        for _, pod in replica.live:
+        for pod in replica.live:
             yield _delete(pod, motive)
 
 

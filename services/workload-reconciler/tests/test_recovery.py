@@ -151,13 +151,21 @@ def test_a_failed_pod_takes_with_it_what_the_policy_names(policy: str, expected:
 
 
 def test_ms_d2_with_policy_none_a_broken_pod_is_left_to_the_kubelet() -> None:
-    """Mutant: drop the policy's test in `review_failures`."""
     world = settled("None")
     world.fail("x-0-decode-0-0")
     world.crash("x-0-prefill-0-0")
     planned = world.reconcile()
     assert planned.actions == ()
     assert world.status["availableReplicas"] == 0
+
+
+def test_ms_d2_with_policy_none_an_absent_pod_is_refilled_alone() -> None:
+    """Mutant: recreate whatever the policy in `decide_members`."""
+    world = settled("None")
+    before = uids(world)
+    world.vanish("x-0-prefill-0-1")
+    world.settle()
+    assert replaced(before, world) == {"x-0-prefill-0-1"}
 
 
 def test_a_restarted_pod_that_is_ready_again_is_no_failure() -> None:
