@@ -69,7 +69,7 @@ def _template_for(workload: WorkloadSpec, slot: Slot) -> PodTemplate | None:
     role = workload.role(slot.role)
     if role is None or slot.worker_index >= role.template.size:
         return None
-    return role.template.entry if slot.worker_index == 0 else role.template.worker
+    return role.template.pod_template(slot.worker_index)
 
 
 def _contains(actual: Any, wanted: Any) -> bool:

@@ -5,9 +5,36 @@ rounding, one unavailable unit is allowed (defect MS_D24).
 """
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
-from inferbus_workload_reconciler.workload import IntOrPercent
+from inferbus_workload_reconciler.workload import IntOrPercent, RolloutType, WorkloadSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The knobs of a rollout of groups, as counts."""
+
+    wanted: int
+    partition: int
+    max_unavailable: int
+    max_surge: int
+
+
+def rollout_limits(workload: WorkloadSpec) -> Limits:
+    """Resolve the knobs against the groups wanted now.
+
+    With RoleRollingUpdate none of them applies; each role has its own.
+    """
+    rollout, wanted = workload.rollout, workload.replicas
+    by_group = rollout.type is RolloutType.GROUP
+    surge = resolve(rollout.max_surge, wanted, round_up=True) if by_group else 0
+    return Limits(
+        wanted=wanted,
+        partition=resolve(rollout.partition, wanted, round_up=True) if by_group else 0,
+        max_unavailable=unavailable_limit(rollout.max_unavailable, wanted, surge),
+        max_surge=surge,
+    )
 
 
 def resolve(value: IntOrPercent | None, total: int, *, round_up: bool) -> int:

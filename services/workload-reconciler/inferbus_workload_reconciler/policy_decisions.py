@@ -8,14 +8,9 @@ Invariant: a group that goes, or has nothing left but pods on their way out, has
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from inferbus_workload_reconciler.policy_budget import Limits, rollout_limits
 from inferbus_workload_reconciler.policy_census import Fleet, GroupView, ReplicaView
-from inferbus_workload_reconciler.policy_fleet import (
-    FleetDecision,
-    Limits,
-    NewGroup,
-    decide_fleet,
-    rollout_limits,
-)
+from inferbus_workload_reconciler.policy_fleet import FleetDecision, NewGroup, decide_fleet
 from inferbus_workload_reconciler.policy_members import MemberDecision, decide_members
 from inferbus_workload_reconciler.policy_memory import Memory, Standing
 from inferbus_workload_reconciler.policy_recovery import FailureReview, review_failures
@@ -58,7 +53,7 @@ class Decisions:
 
 def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Decisions:
     """Decide everything for the fleet as it stands; `now_ms` is virtual time."""
-    limits = rollout_limits(book)
+    limits = rollout_limits(book.workload)
     known = _by_group(memory)
     current = memory.current_revision or _oldest_in_use(book, fleet, limits)
     live = (

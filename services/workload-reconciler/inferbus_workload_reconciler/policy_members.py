@@ -58,20 +58,18 @@ def decide_members(
     policy = book.workload.recovery
     roles = decide_roles(book, group, current_revision)
     kept = [one for one in group.replicas.values() if one.id not in roles.removed]
-    troubles = {one.id: motive for one in kept if (motive := _trouble(one, known, failures))}
-    gone = {} if policy is RecoveryPolicy.NONE else _gone(group, known, roles.added)
+    troubles: dict[ReplicaId, Motive] = {}
+    gone: dict[ReplicaId, Motive] = {}
+    if policy is not RecoveryPolicy.NONE:
+        troubles = {one.id: motive for one in kept if (motive := _trouble(one, known, failures))}
+        gone = _gone(group, known, roles.added)
     if policy is RecoveryPolicy.GROUP and (troubles or gone):
         motive = next(iter({**troubles, **gone}.values()))
         return MemberDecision(removed=roles.removed, recreated_group=motive)
-    recreates = policy is RecoveryPolicy.ROLE
-    untouched = [one for one in kept if not (recreates and one.id in troubles)]
+    untouched = [one for one in kept if one.id not in troubles]
     return MemberDecision(
         removed=roles.removed,
-        recreated={
-            one.id: troubles[one.id]
-            for one in kept
-            if recreates and one.id in troubles and one.live
-        },
+        recreated={one.id: troubles[one.id] for one in kept if one.id in troubles and one.live},
         surplus=tuple(pair for one in untouched for pair in _surplus(one)),
         pods=(
             *(pod for one in untouched for pod in _refill(book, one, one.id in known)),

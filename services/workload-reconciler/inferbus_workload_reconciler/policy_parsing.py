@@ -191,7 +191,8 @@ def _identity(document: _Reader) -> tuple[_Reader, _Reader, ObjectKey]:
 
 def _role(role: _Reader) -> RoleSpec:
     role.need("name", str)
-    role.get("workerReplicas", int)
+    if role.get("workerReplicas", int, 0) > 0:
+        role.need("workerTemplate", Mapping)
     return RoleSpec(
         template=role_template(role.document),
         replicas=role.get("replicas", int, 1),

@@ -37,7 +37,7 @@ def render_pod(
     is there (None: the substrate has no schedulers).
     """
     convention = workload.convention
-    template = role.entry if slot.worker_index == 0 else role.worker or role.entry
+    template = role.pod_template(slot.worker_index)
     labels = {
         **template.labels,
         **convention.pod_labels(workload.namespace, workload.name, slot),

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferbus_workload_reconciler.policy_budget import Limits
 from inferbus_workload_reconciler.policy_conditions import (
     Condition,
     inference_conditions,
     serving_conditions,
     stamp,
 )
-from inferbus_workload_reconciler.policy_fleet import Limits
 from inferbus_workload_reconciler.policy_naming_lws import LeaderWorkerConvention
 from inferbus_workload_reconciler.policy_revisions import RevisionHistory
 from inferbus_workload_reconciler.workload import ReplicaId, WorkloadSpec

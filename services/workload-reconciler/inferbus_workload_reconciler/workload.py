@@ -86,6 +86,13 @@ class RoleTemplate:
         """Pods of one role replica."""
         return 1 + self.worker_replicas
 
+    def pod_template(self, worker_index: int) -> PodTemplate:
+        """The template of one of its pods; raises `ValueError` where there is none."""
+        template = self.entry if worker_index == 0 else self.worker
+        if template is None:
+            raise ValueError(f"role {self.name} has no template for worker {worker_index}")
+        return template
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleSpec:

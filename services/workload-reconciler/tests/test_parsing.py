@@ -92,6 +92,12 @@ def broken(path: str, value: Any) -> dict[str, Any]:
             ErrorCode.WRONG_TYPE,
             "spec.template.roles[0].replicas",
         ),
+        (
+            "spec.template.roles.0.workerReplicas",
+            2,
+            ErrorCode.MISSING_FIELD,
+            "spec.template.roles[0].workerTemplate",
+        ),
         ("spec.recoveryPolicy", "Never", ErrorCode.VALUE_OUT_OF_RANGE, "spec.recoveryPolicy"),
         ("metadata.uid", None, ErrorCode.MISSING_FIELD, "metadata.uid"),
     ],

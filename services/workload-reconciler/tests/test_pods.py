@@ -118,6 +118,12 @@ def test_without_volcano_the_default_scheduler_is_used() -> None:
     assert "schedulerName" not in rendered(workload(), volcano=False)["spec"]
 
 
+def test_ms_t86_without_gang_scheduling_pods_carry_nothing_of_volcano() -> None:
+    document = serving(schedulerName="default-scheduler")
+    document["spec"]["template"]["gangPolicy"] = {"minRoleReplicas": {"prefill": 1}}
+    assert rendered(parse_workload(document), volcano=False)["metadata"]["annotations"] == {}
+
+
 def test_an_inference_service_keeps_its_templates_scheduler() -> None:
     worker = {"spec": {"schedulerName": "inftyai-scheduler", "containers": []}}
     spec = parse_workload(inference_service(workerTemplate=worker))
@@ -227,7 +233,8 @@ def test_pod_tweaks_set_runtime_class_annotations_and_variables() -> None:
 
 
 def test_labels_of_an_owning_leader_worker_set() -> None:
-    document = serving(name="lws", plugins=[{"name": "lws-standard-labels"}])
+    plugins = [{"name": "lws-standard-labels"}]
+    document = serving(1, [role(workers=1)], name="lws", plugins=plugins)
     assert (
         "leaderworkerset.sigs.k8s.io/name"
         not in rendered(parse_workload(document))["metadata"]["labels"]

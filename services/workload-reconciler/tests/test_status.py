@@ -4,8 +4,8 @@ import pytest
 from workload_builders import role, serving, workload
 from workload_world import World
 
+from inferbus_workload_reconciler.policy_budget import Limits
 from inferbus_workload_reconciler.policy_conditions import Condition, stamp, truth
-from inferbus_workload_reconciler.policy_fleet import Limits
 from inferbus_workload_reconciler.policy_revisions import (
     RevisionHistory,
     parse_history,

@@ -29,7 +29,7 @@ MUTANTS = (
         '    content = {\n        **role,\n        "name"',
     ),
     Mutant("D1", "policy_adoption", "    if equal:\n", "    if False:\n"),
-    Mutant("D2", "policy_members", "recreates = policy is RecoveryPolicy.ROLE", "recreates = True"),
+    Mutant("D2", "policy_members", "    if policy is not RecoveryPolicy.NONE:", "    if True:"),
     Mutant(
         "D5",
         "policy_census",
