@@ -70,8 +70,9 @@ class SocketProber:
         host = target.host or address
         if isinstance(target, HttpTarget):
             return _judge(await _request(host, target, whole=False))
-        _, writer = await asyncio.open_connection(host, target.port)
-        writer.transport.abort()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(asyncio.Protocol, host, target.port)
+        transport.abort()
         return ""
 
     async def _drain(self, target: DrainTarget, address: str) -> None:

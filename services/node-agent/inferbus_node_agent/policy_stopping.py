@@ -20,10 +20,16 @@ def request_stop(container: ContainerState, deadline_ms: int, reason: str = "") 
     """The container with a stop asked for; an earlier deadline shortens one that is under way."""
     stopping = container.stopping
     if stopping is None:
-        return replace(container, stopping=Stopping(StopStep.REQUESTED, deadline_ms, reason))
-    if stopping.step is StopStep.KILL or stopping.deadline_ms <= deadline_ms:
+        requested = Stopping(StopStep.REQUESTED, deadline_ms, deadline_ms, reason)
+        return replace(container, stopping=requested)
+    if stopping.step is StopStep.KILL or stopping.wanted_by_ms <= deadline_ms:
         return container
-    return replace(container, stopping=replace(stopping, deadline_ms=deadline_ms))
+    shorter = replace(
+        stopping,
+        deadline_ms=min(stopping.deadline_ms, deadline_ms),
+        wanted_by_ms=deadline_ms,
+    )
+    return replace(container, stopping=shorter)
 
 
 def continue_stop(plan: ContainerPlan, container: ContainerState, now_ms: int) -> Change:

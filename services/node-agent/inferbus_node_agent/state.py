@@ -63,6 +63,8 @@ class Stopping:
     step: StopStep
     deadline_ms: int
     """When the next step follows."""
+    wanted_by_ms: int
+    """The end of the grace period that was asked for; a hook may have moved the deadline."""
     reason: str = ""
 
 

@@ -23,7 +23,6 @@ from inferbus_shared.processes.identity import (
     wait_until_gone,
 )
 from inferbus_shared.processes.start import connect_socket
-
 from tests.support.eventually import eventually
 
 Document = dict[str, Any]
