@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from inferbus_metrics_collector.policy_access import address_problem
 from inferbus_metrics_collector.policy_prometheus import instant_value
-from inferbus_metrics_collector.ports import ScrapeError, ScrapeTimeoutError
+from inferbus_metrics_collector.ports import ScrapeError
 
 MOST_ANSWER_BYTES = 1024 * 1024
 _CONNECTIONS_PER_SERVER = 8
@@ -58,7 +58,7 @@ class PrometheusQueries:
                 body = await _read(response)
                 status = response.status
         except TimeoutError:
-            raise ScrapeTimeoutError(f"no answer within {self._timeout_seconds:g} s") from None
+            raise ScrapeError(f"no answer within {self._timeout_seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ScrapeError(f"cannot query: {error}") from error
         if 300 <= status < 400:

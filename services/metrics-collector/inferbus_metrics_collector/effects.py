@@ -7,15 +7,22 @@ same as doing it once.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
-from inferbus_contracts.events.workload import PodFact, WorkloadObserved
+from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_metrics_collector.plans import Page, PrometheusMetric, SamplePlan, TargetPlan
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_history import PodReading
-from inferbus_metrics_collector.policy_sample import Failure, census, pages_of, target_sample
+from inferbus_metrics_collector.policy_sample import (
+    Census,
+    Failure,
+    census,
+    pages_of,
+    target_sample,
+)
 from inferbus_metrics_collector.policy_schedule import Round
 from inferbus_metrics_collector.ports import QuerySource, SampleSink, ScrapeError
 from inferbus_metrics_collector.under_way import UnderWay
@@ -40,7 +47,7 @@ class Sampler:
         self._queries = queries
         self._sink = sink
         self._now_ms = now_ms
-        self._asking: UnderWay[tuple[str, str], float] = UnderWay()
+        self._asking: UnderWay[tuple[str, str], float | Failure] = UnderWay()
 
     async def sample(
         self,
@@ -53,9 +60,13 @@ class Sampler:
 
         Raises `ProblemsError` when it can't be stored.
         """
-        parts = await asyncio.gather(
-            *(self._target(item, workloads[item.key.owner], wanted) for item in plan.targets)
-        )
+        begun = [
+            self._begin(target, workloads[target.key.owner], wanted) for target in plan.targets
+        ]
+        tasks = [task for target in begun for task in target.tasks]
+        if tasks:
+            await asyncio.wait(tasks)
+        parts = [target.outcome() for target in begun]
         data = MetricsSampled(
             policy=str(plan.policy),
             taken_at_ms=self._now_ms(),
@@ -64,41 +75,53 @@ class Sampler:
         )
         await self._sink.emit(plan.key, data, sample_id(plan, round_))
 
-    async def _target(
+    def _begin(
         self, target: TargetPlan, workload: WorkloadObserved, wanted: Wanted
-    ) -> tuple[TargetSample, int]:
+    ) -> "_TargetUnderWay":
         pods = census(target, workload.pods)
-        places = [(pod, page) for pod in pods.ready for page in pages_of(pod, target.pod_metrics)]
-        externals = target.prometheus_metrics
-        readings, answers = await asyncio.gather(
-            asyncio.gather(
-                *(self._page(pod, page, wanted[target.key.owner, page]) for pod, page in places)
-            ),
-            asyncio.gather(*(self._answer(metric) for metric in externals)),
-        )
-        return target_sample(
+        metrics = target.pod_metrics
+        return _TargetUnderWay(
             target,
             pods,
             {
-                (pod.name, page): reading
-                for (pod, page), reading in zip(places, readings, strict=True)
+                (pod.name, page): self._pages.read(pod, page, wanted[target.key.owner, page])
+                for pod in pods.ready
+                for page in pages_of(pod, metrics)
             },
-            {metric.name: answer for metric, answer in zip(externals, answers, strict=True)},
+            {metric.name: self._answer(metric) for metric in target.prometheus_metrics},
         )
 
-    async def _page(
-        self, pod: PodFact, page: Page, families: frozenset[str]
-    ) -> PodReading | Failure:
+    def _answer(self, metric: PrometheusMetric) -> asyncio.Task[float | Failure]:
+        place = (metric.server_url, metric.query)
+        return self._asking.join(place, lambda: self._query(*place))
+
+    async def _query(self, server_url: str, query: str) -> float | Failure:
         try:
-            return await self._pages.read(pod, page, families)
+            return await self._queries.query(server_url, query)
         except ScrapeError as error:
             return Failure(str(error))
 
-    async def _answer(self, metric: PrometheusMetric) -> float | Failure:
-        try:
-            return await self._asking.join(
-                (metric.server_url, metric.query),
-                lambda: self._queries.query(metric.server_url, metric.query),
-            )
-        except ScrapeError as error:
-            return Failure(str(error))
+
+@dataclass(frozen=True, slots=True)
+class _TargetUnderWay:
+    """One target while its pages and queries are read; roles may share them."""
+
+    target: TargetPlan
+    pods: Census
+    pages: dict[tuple[str, Page], asyncio.Task[PodReading | Failure]]
+    answers: dict[str, asyncio.Task[float | Failure]]
+
+    @property
+    def tasks(
+        self,
+    ) -> tuple[asyncio.Task[PodReading | Failure] | asyncio.Task[float | Failure], ...]:
+        return (*self.pages.values(), *self.answers.values())
+
+    def outcome(self) -> tuple[TargetSample, int]:
+        """The target's part of the sample once all tasks are done."""
+        return target_sample(
+            self.target,
+            self.pods,
+            {place: task.result() for place, task in self.pages.items()},
+            {name: task.result() for name, task in self.answers.items()},
+        )

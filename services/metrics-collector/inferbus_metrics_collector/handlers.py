@@ -51,6 +51,7 @@ class Collector:
         self._clock = clock
         self._metrics = metrics
         self._plans: dict[ObjectKey, SamplePlan] = {}
+        self._keys_by_workload: dict[ObjectKey, list[ObjectKey]] = {}
         self._wanted: Wanted = {}
         self._running: set[ObjectKey] = set()
         self._overrun: dict[ObjectKey, str] = {}
@@ -101,15 +102,15 @@ class Collector:
         self._tell(planned.problems)
         owned = self._membership.owned(str(key.owner) for key in planned.plans)
         plans = {key: plan for key, plan in planned.plans.items() if str(key.owner) in owned}
-        lost = _workloads(self._plans) - _workloads(plans)
-        for key in lost:
-            self._pages.forget(self._addresses(key))
+        needed = _keys_by_workload(plans)
+        for workload in self._keys_by_workload.keys() - needed.keys():
+            self._pages.forget(self._addresses(workload))
         changed = {
             key: plan.identity
             for key, plan in plans.items()
             if key in self._plans and self._plans[key] != plan
         }
-        self._plans = plans
+        self._plans, self._keys_by_workload = plans, needed
         self._wanted = wanted_families(plans.values())
         self._absent &= plans.keys()
         self._metrics.keys.set(len(plans))
@@ -118,7 +119,7 @@ class Collector:
         self._timetable.wake(changed, now_ms)
 
     def _wake_targets_of(self, workload: ObjectKey, trigger: str) -> None:
-        keys = (key for key, plan in self._plans.items() if workload in _workloads({key: plan}))
+        keys = self._keys_by_workload.get(workload, ())
         self._timetable.wake(dict.fromkeys(keys, trigger), self._clock.now_ms())
         self._news.set()
 
@@ -183,8 +184,12 @@ class Collector:
         self._told = problems
 
 
-def _workloads(plans: dict[ObjectKey, SamplePlan]) -> frozenset[ObjectKey]:
-    return frozenset(target.key.owner for plan in plans.values() for target in plan.targets)
+def _keys_by_workload(plans: dict[ObjectKey, SamplePlan]) -> dict[ObjectKey, list[ObjectKey]]:
+    keys: dict[ObjectKey, list[ObjectKey]] = {}
+    for key, plan in plans.items():
+        for workload in {target.key.owner for target in plan.targets}:
+            keys.setdefault(workload, []).append(key)
+    return keys
 
 
 async def _readable(bus: Bus, follower: Follower) -> AsyncIterator[Received[EventData]]:

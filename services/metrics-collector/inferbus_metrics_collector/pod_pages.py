@@ -18,12 +18,12 @@ from inferbus_metrics_collector.policy_history import (
     baseline,
     remember,
 )
+from inferbus_metrics_collector.policy_sample import Failure
 from inferbus_metrics_collector.policy_scan import scan
 from inferbus_metrics_collector.ports import (
     Endpoint,
     PageSource,
     ScrapeError,
-    ScrapeTimeoutError,
 )
 from inferbus_metrics_collector.telemetry import ScrapeMetrics
 from inferbus_metrics_collector.under_way import UnderWay
@@ -54,21 +54,20 @@ class PodPages:
         self._line = asyncio.Semaphore(concurrency)
         self._slow_line = asyncio.Semaphore(max(concurrency // _SLOW_SHARE, 1))
         self._slow: set[Endpoint] = set()
-        self._under_way: UnderWay[tuple[Endpoint, frozenset[str]], PodReading] = UnderWay()
+        self._under_way: UnderWay[tuple[Endpoint, frozenset[str]], PodReading | Failure]
+        self._under_way = UnderWay()
         self._histories: dict[Endpoint, History] = {}
 
-    async def read(self, pod: PodFact, page: Page, wanted: frozenset[str]) -> PodReading:
-        """The page of a pod, scanned for the `wanted` families; raises `ScrapeError`.
+    def read(
+        self, pod: PodFact, page: Page, wanted: frozenset[str]
+    ) -> asyncio.Task[PodReading | Failure]:
+        """The page of a pod, scanned for the `wanted` families, or why there is none.
 
         Callers that want the same while it is under way share it.
         """
-        if not pod.address:
-            raise ScrapeError("it has no address yet")
         endpoint = Endpoint(pod.address, page.port, page.path)
         start = PodStart(pod.uid, pod.starting_since_ms)
-        return await self._under_way.join(
-            (endpoint, wanted), lambda: self._read(endpoint, start, wanted)
-        )
+        return self._under_way.join((endpoint, wanted), lambda: self._read(endpoint, start, wanted))
 
     def forget(self, addresses: Collection[str]) -> None:
         """Forget what the pods at these addresses said."""
@@ -78,8 +77,14 @@ class PodPages:
 
     async def _read(
         self, endpoint: Endpoint, start: PodStart, wanted: frozenset[str]
-    ) -> PodReading:
-        body = await self._get(endpoint)
+    ) -> PodReading | Failure:
+        started = self._metrics.now()
+        try:
+            body = await self._get(endpoint)
+        except ScrapeError as error:
+            self._metrics.failed(started)
+            return Failure(str(error))
+        self._metrics.scraped(started, len(body))
         reading = Reading(self._now_ms(), scan(body, wanted))
         history = self._histories.get(endpoint)
         past = baseline(history, start, reading.at_ms, self._window)
@@ -87,24 +92,14 @@ class PodPages:
         return PodReading(reading, past)
 
     async def _get(self, endpoint: Endpoint) -> bytes:
-        slow = endpoint in self._slow
-        asked = False
+        line = self._slow_line if endpoint in self._slow else self._line
         self._slow.discard(endpoint)
-        started = self._metrics.now()
+        asked = False
         try:
-            async with (
-                asyncio.timeout(self._timeout_seconds),
-                self._slow_line if slow else self._line,
-            ):
+            async with asyncio.timeout(self._timeout_seconds), line:
                 asked = True
-                body = await self._source.get(endpoint)
+                return await self._source.get(endpoint)
         except TimeoutError:
             if asked:
                 self._slow.add(endpoint)
-            self._metrics.failed(started)
-            raise ScrapeTimeoutError(f"no page within {self._timeout_seconds:g} s") from None
-        except ScrapeError:
-            self._metrics.failed(started)
-            raise
-        self._metrics.scraped(started, len(body))
-        return body
+            raise ScrapeError(f"no page within {self._timeout_seconds:g} s") from None

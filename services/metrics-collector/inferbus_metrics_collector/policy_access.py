@@ -27,7 +27,7 @@ def address_problem(text: str) -> str:
     try:
         address: Address = ipaddress.ip_address(text)
     except ValueError:
-        return f"{text!r} is no IP address"
+        return f"{text!r} is no IP address" if text else "it has no address yet"
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if address in _METADATA_SERVICES:

@@ -24,10 +24,6 @@ class ScrapeError(Exception):
     """A page or a query gave nothing; the text says why, in a few words."""
 
 
-class ScrapeTimeoutError(ScrapeError):
-    """It didn't answer in time."""
-
-
 class PageSource(Protocol):
     """Where pages come from."""
 

@@ -17,12 +17,13 @@ class UnderWay(Generic[KeyT, OutcomeT]):
     def __init__(self) -> None:
         self._tasks: dict[KeyT, asyncio.Task[OutcomeT]] = {}
 
-    async def join(self, key: KeyT, start: Callable[[], Coroutine[Any, Any, OutcomeT]]) -> OutcomeT:
-        """The outcome of the work on `key`, begun by `start` unless it is under way; raises its
-        exception."""
+    def join(
+        self, key: KeyT, start: Callable[[], Coroutine[Any, Any, OutcomeT]]
+    ) -> asyncio.Task[OutcomeT]:
+        """The work on `key`, begun by `start` unless it is under way; await it for the outcome."""
         task = self._tasks.get(key)
         if task is None:
             task = asyncio.create_task(start())
             self._tasks[key] = task
             task.add_done_callback(lambda _: self._tasks.pop(key, None))
-        return await task
+        return task

@@ -16,6 +16,8 @@ API = "workload.serving.volcano.sh/v1alpha1"
 CREATED = "2026-01-01T00:00:00Z"
 NO_GRANTS = NamespaceGrants()
 
+Scaler = AutoscalingPolicy | AutoscalingPolicyBinding
+
 
 def metadata(name: str, created: str | None = CREATED, **fields: Any) -> dict[str, Any]:
     own = {"name": name, "namespace": "default"} | fields
@@ -66,21 +68,17 @@ def role(**fields: Any) -> dict[str, Any]:
     return {"minReplicas": 0, "maxReplicas": 9} | fields
 
 
-def stored(resource: AutoscalingPolicy | AutoscalingPolicyBinding) -> Stored:
+def stored(resource: Scaler) -> Stored:
     key = ObjectKey(resource.kind, "default", resource.metadata.name)
     return Stored(key=key, uid=f"uid-{resource.metadata.name}", generation=1, resource=resource)
 
 
-def planned(
-    *resources: AutoscalingPolicy | AutoscalingPolicyBinding, grants: NamespaceGrants = NO_GRANTS
-) -> Planned:
+def planned(*resources: Scaler, grants: NamespaceGrants = NO_GRANTS) -> Planned:
     objects = [stored(resource) for resource in resources]
     return plan_samples({item.key: item for item in objects}, grants)
 
 
-def changed(
-    resource: AutoscalingPolicy | AutoscalingPolicyBinding, generation: int = 1
-) -> SpecChanged:
+def changed(resource: Scaler, generation: int = 1) -> SpecChanged:
     name = resource.metadata.name
     return SpecChanged(
         uid=f"uid-{name}", generation=generation, digest="", object=resource.to_dict()

@@ -6,17 +6,26 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from collector_builders import binding, changed, gauge_page, pod, policy, serving, single, workload
-from collector_servers import PageServer, good, page_server
+from collector_builders import (
+    Scaler,
+    binding,
+    changed,
+    gauge_page,
+    pod,
+    policy,
+    serving,
+    single,
+    workload,
+)
+from collector_servers import PageServer, good, page_server, silent
 from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.base import EventData
+from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.metrics import MetricsSampled
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
-from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
 from inferbus_contracts.services import Service
 from inferbus_metrics_collector.main import serve
 from inferbus_metrics_collector.settings import MetricsCollectorSettings
@@ -29,8 +38,6 @@ from tests.support.nats import NatsServer
 INTERVAL_SECONDS = 0.3
 TARGETS = 12
 
-Resource = AutoscalingPolicy | AutoscalingPolicyBinding
-
 
 class Platform:
     """The writers around the collector, and everything it has said."""
@@ -42,7 +49,7 @@ class Platform:
         self._number = 0
         self.samples: list[Received[EventData]] = []
 
-    async def apply(self, resource: Resource, generation: int = 1, deleted: bool = False) -> None:
+    async def apply(self, resource: Scaler, generation: int = 1, deleted: bool = False) -> None:
         data = changed(resource, generation)
         key = ObjectKey(resource.kind, "default", resource.metadata.name)
         if deleted:
@@ -64,20 +71,25 @@ class Platform:
         return [item.value for data in self.of(key) for item in data.targets[0].metrics]
 
     @contextlib.asynccontextmanager
-    async def collector(self, instance: str, interval_seconds: float) -> AsyncIterator[None]:
+    async def collector(
+        self, instance: str, interval_seconds: float = INTERVAL_SECONDS
+    ) -> AsyncIterator[CollectorRegistry]:
         async with self._server.bus(Service.METRICS_COLLECTOR, instance) as bus:
-            settings = MetricsCollectorSettings(interval_seconds=interval_seconds)
-            runtime = Runtime(Service.METRICS_COLLECTOR, settings, bus, CollectorRegistry())
+            settings = MetricsCollectorSettings(
+                interval_seconds=interval_seconds, timeout_seconds=1.5
+            )
+            registry = CollectorRegistry()
+            runtime = Runtime(Service.METRICS_COLLECTOR, settings, bus, registry)
             await serve(runtime)
             running = asyncio.create_task(runtime.run())
             try:
-                yield
+                yield registry
             finally:
                 runtime.stop()
                 await running
 
 
-Collect = Callable[..., Awaitable[None]]
+Collect = Callable[..., Awaitable[CollectorRegistry]]
 
 
 @contextlib.asynccontextmanager
@@ -96,8 +108,10 @@ async def platform(server: NatsServer) -> AsyncIterator[tuple[Platform, Collect]
         listening = asyncio.create_task(listen())
         stack.callback(listening.cancel)
 
-        async def collect(instance: str, interval_seconds: float = INTERVAL_SECONDS) -> None:
-            await stack.enter_async_context(world.collector(instance, interval_seconds))
+        async def collect(
+            instance: str, interval_seconds: float = INTERVAL_SECONDS
+        ) -> CollectorRegistry:
+            return await stack.enter_async_context(world.collector(instance, interval_seconds))
 
         yield world, collect
 
@@ -108,7 +122,7 @@ async def page() -> AsyncIterator[PageServer]:
         yield server
 
 
-def scaled(page: PageServer, name: str = "m") -> Resource:
+def scaled(page: PageServer, name: str = "m") -> Scaler:
     endpoint = {"port": page.endpoint.port}
     return binding(f"b-{name}", scalingConfiguration=single(name, metricEndpoint=endpoint))
 
@@ -215,17 +229,52 @@ async def test_two_instances_share_the_work_and_make_one_sample_per_target_and_r
         await collect("b")
         sources = {f"{Service.METRICS_COLLECTOR}/{name}" for name in "ab"}
         await eventually(lambda: sources == {event.envelope.source for event in world.samples})
-        shared = len(world.samples)
-        await eventually(lambda: len(world.samples) >= shared + 6 * TARGETS)
-        work = Counter(event.envelope.source for event in world.samples[shared:])
+        before, read = len(world.samples), len(page.requests)
+        await eventually(lambda: len(world.samples) >= before + 8 * TARGETS)
+        shared = world.samples[before:]
+        work = Counter(event.envelope.source for event in shared)
         assert min(work.values()) >= 0.3 * work.total()
-        interval_ms = INTERVAL_SECONDS * 1000
+        assert len(page.requests) - read <= 1.2 * len(shared), "no page is read by both"
         for key in keys:
-            taken = [data.taken_at_ms // interval_ms for data in world.of(key)]
-            repeated = {number for number, times in Counter(taken).items() if times > 2}
-            assert not repeated
-            assert len(taken) >= 5
-        assert len({event.id for event in world.samples}) == len(world.samples)
+            rounds = [round_of(event) for event in shared if event.key == key]
+            assert rounds == sorted(set(rounds)), "each round has one sample, and one id"
+            assert rounds[-1] - rounds[0] <= len(rounds), "no round is left out"
+
+
+def round_of(event: Received[EventData]) -> int:
+    """The round whose plain id the sample has; raises StopIteration when there is none."""
+    assert isinstance(event.data, MetricsSampled)
+    identity = f"uid-b-{event.key.name}:1/uid-p:1"
+    latest = int(event.data.taken_at_ms / 1000 / INTERVAL_SECONDS)
+    return next(
+        number
+        for number in range(latest, latest - 5, -1)
+        if event_id("metrics.sampled", event.key, f"{identity}|{number}|") == event.id
+    )
+
+
+async def test_a_target_that_hangs_is_read_once_at_a_time_and_delays_no_other(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    async with page_server(silent) as slow, platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        for name, server in (("m", page), ("n", slow)):
+            await world.apply(scaled(server, name))
+            await world.observe(serving(name), workload(pod(f"{name}-0")))
+        registry = await collect("a")
+
+        def outcomes(outcome: str) -> float:
+            name = "inferbus_metrics_collector_samples_total"
+            return registry.get_sample_value(name, {"outcome": outcome}) or 0.0
+
+        await eventually(lambda: outcomes("overrun") >= 4)
+        assert len(slow.requests) == 1
+        assert world.of(serving("n")) == []
+        assert len(world.values(serving())) >= 4
+        slow.answer = good(gauge_page(5))
+        await eventually(lambda: world.values(serving("n")))
+        first = world.of(serving("n"))[0].targets[0]
+        assert (first.missing, first.metrics) == (["n-0"], [])
 
 
 async def test_when_an_instance_leaves_the_other_takes_over_its_targets(
@@ -238,7 +287,7 @@ async def test_when_an_instance_leaves_the_other_takes_over_its_targets(
             await world.apply(scaled(page, key.name))
             await world.observe(key, workload(pod(f"{key.name}-0")))
         await collect("a")
-        async with world.collector("b", INTERVAL_SECONDS):
+        async with world.collector("b"):
             await eventually(
                 lambda: any(event.envelope.source.endswith("/b") for event in world.samples)
             )

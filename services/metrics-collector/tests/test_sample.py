@@ -90,7 +90,7 @@ def test_a_selector_narrows_what_is_counted_and_read() -> None:
 
 def test_as_d10_a_pod_that_did_not_answer_is_missing_and_the_sum_is_partial() -> None:
     found = census(target(metric()), [pod("a"), pod("b"), pod("c")])
-    pages = {
+    pages: dict[tuple[str, Page], PodReading | Failure] = {
         ("a", PAGE): read(gauge_page(4)),
         ("b", PAGE): Failure("no page within 3 s"),
         ("c", PAGE): read(b"# TYPE load gauge\nload NaN\n"),

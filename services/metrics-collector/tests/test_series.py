@@ -174,7 +174,9 @@ def test_another_start_of_the_pod_has_no_past() -> None:
 
 @given(st.lists(st.integers(1, 20_000), max_size=60))
 def test_a_history_stays_short_and_keeps_every_baseline(steps_ms: list[int]) -> None:
-    at_ms, short, everything = 0, None, ()
+    at_ms = 0
+    short: History | None = None
+    everything: tuple[Reading, ...] = ()
     for step_ms in steps_ms:
         at_ms += step_ms
         whole = History(START, everything)

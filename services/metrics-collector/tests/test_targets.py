@@ -1,6 +1,7 @@
 """Policies and bindings of every version become the right plans; the rest becomes problems."""
 
 import random
+from typing import Any
 
 import pytest
 from collector_builders import (
@@ -42,7 +43,8 @@ def only_metric(found: Planned) -> PodMetric:
 @pytest.mark.parametrize("field", ["scalingConfiguration", "homogeneousTarget"])
 def test_a_binding_applies_a_policy_under_both_spellings(field: str) -> None:
     old = policy(metrics=[{"metricName": "vllm:num_requests_waiting", "targetValue": 1}])
-    found = planned(old, binding(**{field: single()}))
+    target: dict[str, Any] = {field: single()}
+    found = planned(old, binding("b", **target))
     (plan,) = found.plans.values()
     assert (plan.key, plan.policy) == (serving(), BINDING)
     assert plan.identity == "uid-b:1/uid-p:1"
