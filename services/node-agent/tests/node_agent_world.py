@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -199,8 +200,6 @@ class World:
 
     def fork_server(self) -> int:
         """Its pid."""
-        import json
-
         with connect_socket(self.directory / "fork.sock") as connection:
             hello = connection.recv(65536).splitlines()[0]
         return int(json.loads(hello)["server"]["pid"])

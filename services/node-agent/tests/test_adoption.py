@@ -113,6 +113,7 @@ async def test_a_killed_agent_costs_no_process(world: World, agent: AgentProcess
         assert agent.container(uid)["restartCount"] == 0
 
 
+@pytest.mark.slow
 async def test_an_adopted_pod_keeps_its_address_and_its_times(
     world: World, agent: AgentProcess
 ) -> None:
@@ -127,6 +128,7 @@ async def test_an_adopted_pod_keeps_its_address_and_its_times(
     assert agent.status(uid) == before
 
 
+@pytest.mark.slow
 async def test_what_ended_meanwhile_is_noticed_and_started_again(
     world: World, agent: AgentProcess
 ) -> None:
@@ -157,6 +159,7 @@ async def test_what_was_deleted_meanwhile_is_stopped(world: World, agent: AgentP
     assert world.running() == []
 
 
+@pytest.mark.slow
 async def test_orphans_are_killed(world: World, agent: AgentProcess) -> None:
     """Their object went away while no agent was there to see it."""
     agent.start()
@@ -171,6 +174,7 @@ async def test_orphans_are_killed(world: World, agent: AgentProcess) -> None:
     assert alive(kept)
 
 
+@pytest.mark.slow
 async def test_a_folder_that_nobody_understands_is_cleared(
     world: World, agent: AgentProcess
 ) -> None:
@@ -186,6 +190,7 @@ async def test_a_folder_that_nobody_understands_is_cleared(
     assert world.running() != [process]
 
 
+@pytest.mark.slow
 async def test_a_grace_period_goes_on_where_it_was(world: World, agent: AgentProcess) -> None:
     agent.start()
     script = 'trap "" TERM; while :; do sleep 0.05; done'
@@ -222,6 +227,7 @@ async def test_a_killed_fork_server_costs_no_process(world: World, agent: AgentP
     await agent.until_ready(*uids)
 
 
+@pytest.mark.slow
 async def test_both_killed_at_once(world: World, agent: AgentProcess) -> None:
     agent.start()
     uids = [agent.apply(sleeper(f"p{number}")) for number in range(4)]
@@ -256,6 +262,7 @@ async def test_kills_at_any_moment_of_a_start(world: World, agent: AgentProcess)
         assert agent.container(uid)["restartCount"] == 0
 
 
+@pytest.mark.slow
 async def test_a_second_agent_is_refused(world: World, agent: AgentProcess) -> None:
     agent.start()
     uid = agent.apply(sleeper("a"))

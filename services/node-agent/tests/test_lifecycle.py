@@ -7,6 +7,8 @@ import pytest
 from node_agent_builders import container, deleted, pod
 from node_agent_world import World
 
+from inferbus_contracts.envelope import parse_time
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from tests.support.eventually import eventually
 
 SERVER = """
@@ -217,6 +219,16 @@ async def test_pods_on_the_same_port_do_not_meet(world: World) -> None:
         assert world.container(uid)["restartCount"] == 0
 
 
+async def test_virtual_time_runs_at_its_own_rate(world: World) -> None:
+    """Ten seconds of back-off pass in half a second, and all times told are virtual."""
+    await world.start(rate=20.0, restart_backoff_seconds=10, restart_backoff_max_seconds=10)
+    uid = world.pods.apply(pod("a", container("main", "sh", "-c", "exit 3")))
+    await eventually(lambda: world.container(uid)["restartCount"] >= 3, 20)
+    last = world.container(uid)["lastState"]["terminated"]
+    lived_ms = parse_time(last["finishedAt"]) - parse_time(world.status(uid)["startTime"])
+    assert lived_ms >= 20_000
+
+
 async def test_a_broken_pod_is_told_what_is_wrong_with_it(world: World) -> None:
     await world.start()
     document = pod("a", container("main", "sleep", "600", ports=[{"containerPort": 99999}]))
@@ -229,8 +241,6 @@ async def test_a_broken_pod_is_told_what_is_wrong_with_it(world: World) -> None:
 
 
 async def test_what_the_outside_refuses_is_told_again(world: World) -> None:
-    from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-
     await world.start()
     problem = Problem(code=ErrorCode.BUS_UNREACHABLE, message="the bus is down")
     world.pods.refuse = [ProblemsError(problem)]

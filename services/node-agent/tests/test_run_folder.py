@@ -1,5 +1,6 @@
+import fcntl
 import json
-import subprocess
+import os
 from pathlib import Path
 
 import pytest
@@ -104,19 +105,14 @@ def test_old_attempts_are_forgotten_but_for_the_last_two(folder: RunFolder) -> N
 def test_a_held_lock_is_seen(folder: RunFolder) -> None:
     assert not folder.held("uid", "main")
     lock = folder.lock_file(Attempt("uid", "main", 0))
-    with subprocess.Popen(
-        ["flock", lock, "sh", "-c", "echo; exec sleep 600"], stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        assert folder.held("uid", "main")
-        holder.kill()
-        subprocess.run(["pkill", "-P", str(holder.pid)], check=False)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert folder.held("uid", "main")
+    os.close(descriptor)
+    assert not folder.held("uid", "main")
 
 
 def test_one_agent_at_a_time(folder: RunFolder) -> None:
-    import os
-
     lock = folder.lock()
     with pytest.raises(ProblemsError) as caught:
         folder.lock()

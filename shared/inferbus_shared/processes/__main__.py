@@ -14,6 +14,7 @@ import resource
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -69,14 +70,19 @@ def _become_server(config: dict[str, Any], socket_path: Path, outcome: int) -> N
         set_process_title(TITLE)
         server = ForkServer(_bind(socket_path))
     except ProblemsError as error:
-        os.write(outcome, json.dumps(error.problems[0].to_dict()).encode())
+        os.write(outcome, error.problems[0].to_json())
         os._exit(FAILED_CODE)
-    except OSError as error:
-        os.write(outcome, json.dumps(_failed(str(error), None).to_dict()).encode())
+    except BaseException as error:
+        traceback.print_exc()
+        os.write(outcome, _failed(f"{type(error).__name__}: {error}", None).to_json())
         os._exit(FAILED_CODE)
     os.write(outcome, b"ready")
     os.close(outcome)
-    server.run()
+    try:
+        server.run()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(FAILED_CODE)
     socket_path.unlink(missing_ok=True)
     os._exit(0)
 
