@@ -62,6 +62,9 @@ def test_label_keys(text: str, valid: bool) -> None:
     [
         ("", True),
         ("a_b.C-1", True),
+        ("0", True),
+        ("09", True),
+        ("Az90", True),
         ("x" * 63, True),
         ("x" * 64, False),
         ("a b", False),

@@ -88,6 +88,7 @@ def test_the_float_of_a_quantity_is_the_nearest_one() -> None:
         ("1h", 3_600_000),
         ("1.5s", 1500),
         (".5m", 30_000),
+        (".05s", 50),
         ("0", 0),
         ("0s", 0),
         ("-1m", -60_000),

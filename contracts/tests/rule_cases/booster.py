@@ -233,7 +233,10 @@ BROKEN = [
     ("MB-F18", "ModelBooster", {f"{WORKER}.replicas": 0}, f"{WORKER}.replicas"),
     ("MB-F18", "ModelBooster", {f"{WORKER}.pods": ...}, f"{WORKER}.pods"),
     ("MB-12a", "ModelBooster", {f"{WORKER}.config": {"port": None}}, f"{WORKER}.config.port"),
-    ("MB-12a", "ModelBooster", {f"{WORKER}.config": {"port": "70000"}}, f"{WORKER}.config.port"),
+    *(
+        ("MB-12a", "ModelBooster", {f"{WORKER}.config": {"port": port}}, f"{WORKER}.config.port")
+        for port in (0, 65536, "65536", "9000000", "-1", "", "http", 8000.5, [8000])
+    ),
     ("MB-12a", "ModelBooster", {f"{WORKER}.config": {"port": True}}, f"{WORKER}.config.port"),
     ("MB-12b", "ModelBooster", {**pair(), f"{WORKER}.config.port": 9000}, f"{BACKEND}.workers"),
     ("MB-14a", "ModelBooster", pair("{", CONSUMER), f"{WORKER}.config"),
@@ -272,7 +275,10 @@ FINE = [
     ("ModelBooster", {f"{BACKEND}.modelURI": "pvc://c/m", f"{BACKEND}.cacheURI": "pvc:///c/"}),
     ("ModelBooster", {f"{BACKEND}.modelURI": "pvc://c", f"{BACKEND}.cacheURI": "pvc://c"}),
     ("ModelBooster", {f"{BACKEND}.modelURI": "s3://b/a..b/c"}),
-    ("ModelBooster", {f"{WORKER}.config": {"port": "9000"}}),
+    *(
+        ("ModelBooster", {f"{WORKER}.config": {"port": port}})
+        for port in (1, 65535, "1", "9000", "65535")
+    ),
     ("ModelBooster", pair()),
     ("ModelBooster", pair(PRODUCER, CONSUMER)),
     (

@@ -58,11 +58,11 @@ BROKEN = [
         {f"{ROLE}.entryTemplate": {}},
         f"{ROLE}.entryTemplate.spec.containers",
     ),
-    ("MS-W13", "ModelServing", {f"{ROLE}.workerReplicas": 2}, f"{ROLE}.workerTemplate"),
+    ("MS-W13", "ModelServing", {f"{ROLE}.workerReplicas": 1}, f"{ROLE}.workerTemplate"),
     (
         "MS-W13",
         "ModelServing",
-        {f"{ROLE}.workerReplicas": 2, f"{ROLE}.workerTemplate": {"spec": {"containers": []}}},
+        {f"{ROLE}.workerReplicas": 1, f"{ROLE}.workerTemplate": {"spec": {"containers": []}}},
         f"{ROLE}.workerTemplate.spec.containers",
     ),
     (
