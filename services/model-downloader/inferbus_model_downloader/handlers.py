@@ -41,6 +41,8 @@ log = logging.getLogger("inferbus.model_downloader")
 T = TypeVar("T")
 
 PROGRESS_SECONDS = 1.0
+HAND_OVER_SECONDS = 5.0
+"""Until a request that a stop interrupted is delivered again, to whoever serves the node then."""
 
 
 class RequestHandler:
@@ -122,7 +124,7 @@ class RequestHandler:
             await asyncio.wait({working_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
             if working_task.done():
                 return working_task.result()
-            raise Retry(0, "the service stops")
+            raise Retry(HAND_OVER_SECONDS, "the service stops")
         except asyncio.CancelledError:
             self._stopping.set()
             raise
