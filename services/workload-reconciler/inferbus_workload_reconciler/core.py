@@ -19,8 +19,9 @@ from inferbus_workload_reconciler.policy_census import Fleet, place_pods, survey
 from inferbus_workload_reconciler.policy_conditions import Condition
 from inferbus_workload_reconciler.policy_decisions import Decisions, decide, project
 from inferbus_workload_reconciler.policy_doubts import doubts
+from inferbus_workload_reconciler.policy_events import role_events
 from inferbus_workload_reconciler.policy_memory import Memory
-from inferbus_workload_reconciler.policy_outcome import next_check, remember, role_events
+from inferbus_workload_reconciler.policy_outcome import next_check, remember
 from inferbus_workload_reconciler.policy_revisions import RevisionHistory
 from inferbus_workload_reconciler.policy_status import (
     WorkloadStatus,

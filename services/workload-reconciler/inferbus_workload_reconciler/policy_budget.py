@@ -4,9 +4,7 @@ Invariant: an update can always go on: where neither unavailability nor surge is
 rounding, one unavailable unit is allowed (defect MS_D24).
 """
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from inferbus_workload_reconciler.workload import IntOrPercent, RolloutType, WorkloadSpec
 
@@ -48,8 +46,8 @@ def resolve(value: IntOrPercent | None, total: int, *, round_up: bool) -> int:
         return max(0, value)
     if not value.endswith("%"):
         return max(0, int(value))
-    share = Fraction(value.removesuffix("%")) * total / 100
-    return max(0, math.ceil(share) if round_up else math.floor(share))
+    hundredths = int(value.removesuffix("%")) * total
+    return max(0, -(-hundredths // 100) if round_up else hundredths // 100)
 
 
 def unavailable_limit(value: IntOrPercent, total: int, surge: int = 0) -> int:

@@ -115,7 +115,10 @@ def survey(book: TemplateBook, observed: Observed, placed: Placed) -> Fleet:
     groups: dict[int, dict[ReplicaId, ReplicaView]] = {}
     for replica in sorted(slots):
         groups.setdefault(replica.group, {})[replica] = _replica(book, replica, slots[replica])
-    foreign = [pod for pod in observed.pods if not is_owned(pod.owner, workload)]
+    foreign = sorted(
+        (pod for pod in observed.pods if not is_owned(pod.owner, workload)),
+        key=lambda pod: pod.name,
+    )
     return Fleet(
         groups={ordinal: _group(book, ordinal, groups[ordinal]) for ordinal in sorted(groups)},
         orphans=tuple(pod for pod in foreign if is_orphan(pod.owner, workload)),
@@ -210,11 +213,4 @@ def _is_updated(book: TemplateBook, replicas: list[ReplicaView]) -> bool:
 def _pinned_revision(book: TemplateBook, replicas: list[ReplicaView]) -> str:
     """The revision most of its outdated replicas have; of equally many, the older one."""
     outdated = [one for one in replicas if one.freshness is not Freshness.CURRENT] or replicas
-    counts = Counter(replica.revision for replica in outdated)
-    snapshots = book.history.snapshots
-
-    def rank(revision: str) -> tuple[int, int, str]:
-        number = snapshots[revision].number if revision in snapshots else 0
-        return (-counts[revision], number, revision)
-
-    return min(counts, key=rank)
+    return book.history.most_common(replica.revision for replica in outdated)

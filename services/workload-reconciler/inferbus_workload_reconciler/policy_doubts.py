@@ -18,6 +18,7 @@ from inferbus_workload_reconciler.policy_decisions import Decisions
 from inferbus_workload_reconciler.policy_memory import Memory
 from inferbus_workload_reconciler.policy_pods import effective_scheduler
 from inferbus_workload_reconciler.policy_recovery import budget_spent, delay_ms
+from inferbus_workload_reconciler.policy_templates import Freshness
 
 
 def doubts(
@@ -51,7 +52,14 @@ def _back_off(memory: Memory, now_ms: int) -> Iterator[Condition]:
 
 def _lost_snapshots(decisions: Decisions) -> Iterator[Condition]:
     book = decisions.book
-    lost = {group.revision for group in decisions.fleet.groups.values() if group.shape is None}
+    groups = decisions.fleet.groups.values()
+    lost = {group.revision for group in groups if group.shape is None}
+    lost |= {
+        replica.revision
+        for group in groups
+        for replica in group.replicas.values()
+        if replica.freshness is Freshness.UNKNOWN
+    }
     protects = any(
         new.revision == book.target
         for ordinal, new in decisions.groups.added.items()

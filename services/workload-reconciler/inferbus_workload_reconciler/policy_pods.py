@@ -82,7 +82,7 @@ def render_service(workload: WorkloadSpec, name: str, shape: ServiceShape) -> di
 
 
 def effective_scheduler(workload: WorkloadSpec, volcano: bool | None) -> str | None:
-    """The scheduler that pods ask for; None is the substrate's own.
+    """The scheduler that pods ask for; None and the empty text mean the substrate's own.
 
     Without Volcano its pods would stay pending for ever, so the default one is used (MS_D27).
     """
@@ -102,7 +102,7 @@ def _pod_spec(
     scheduler = effective_scheduler(workload, volcano)
     if workload.scheduler_name is not None:
         spec.pop("schedulerName", None)
-    if scheduler is not None:
+    if scheduler:
         spec["schedulerName"] = scheduler
     injected = convention.environment(workload.namespace, workload.name, slot, role.size)
     for containers in ("initContainers", "containers"):

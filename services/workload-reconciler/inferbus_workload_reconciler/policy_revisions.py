@@ -8,6 +8,7 @@ revision, a snapshot only notes them for roles that later disappear (MS_D6).
 Invariant: equal templates, equal hash; a snapshot that is still referenced is never removed.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -61,6 +62,19 @@ class RevisionHistory:
     def get(self, label: str) -> Snapshot | None:
         """The snapshot of a revision."""
         return self.snapshots.get(label)
+
+    def most_common(self, labels: Iterable[str]) -> str:
+        """The label that occurs most; of equally frequent ones the oldest.
+
+        Raises `ValueError` without any.
+        """
+        counts = Counter(labels)
+
+        def rank(label: str) -> tuple[int, int, str]:
+            snapshot = self.get(label)
+            return (-counts[label], snapshot.number if snapshot else 0, label)
+
+        return min(counts, key=rank)
 
     @property
     def next_number(self) -> int:

@@ -39,7 +39,7 @@ def unused_services(decisions: Decisions, observed: Observed) -> Iterator[Delete
     workload = decisions.book.workload
     standing = _standing(decisions)
     kept = {*_shapes(decisions, standing), *_waiting(decisions, standing)}
-    for service in observed.services:
+    for service in sorted(observed.services, key=lambda one: one.name):
         slot = workload.convention.slot_of(workload.name, service.name, {})
         if service.owner is None or service.deleting:
             continue

@@ -108,7 +108,7 @@ def settle_current_revision(
         return previous
     outdated = [one.revision for one in standing if not one.updated and not one.deleting]
     if outdated:
-        return _most_common(outdated, history)
+        return history.most_common(outdated)
     if not standing:
         return previous if previous and limits.partition > 0 else target
     done = all(group.updated and group.running for group in standing)
@@ -134,13 +134,10 @@ def status_document(
 ) -> dict[str, Any]:
     """The object's status; conditions that say the same as in `previous` keep their times."""
     if isinstance(workload.convention, LeaderWorkerConvention):
+        document = _inference_status(status)
         conditions = inference_conditions(status.settled, previous)
-        document: dict[str, Any] = {
-            "observedGeneration": status.generation,
-            "replicas": status.replicas,
-            "selector": status.label_selector,
-        }
     else:
+        document = _serving_status(status)
         conditions = serving_conditions(
             settled=status.settled,
             rolling=status.rolling,
@@ -148,27 +145,22 @@ def status_document(
             available=status.available,
             wanted=status.wanted,
         )
-        document = {
-            "observedGeneration": status.generation,
-            "replicas": status.replicas,
-            "availableReplicas": status.available,
-            "updatedReplicas": status.updated,
-            "currentReplicas": status.current,
-            "currentRevision": status.current_revision,
-            "updateRevision": status.update_revision,
-            "labelSelector": status.label_selector,
-        }
-    stamped = stamp(
-        previous.get("conditions") or (), (*conditions, *extra), status.generation, now_ms
-    )
-    return {**document, "conditions": stamped}
+    stored = previous.get("conditions") or ()
+    stamped = stamp(stored, (*conditions, *extra), status.generation, now_ms)
+    return {"observedGeneration": status.generation, **document, "conditions": stamped}
 
 
-def _most_common(revisions: list[str], history: RevisionHistory) -> str:
-    counts = Counter(revisions)
+def _serving_status(status: WorkloadStatus) -> dict[str, Any]:
+    return {
+        "replicas": status.replicas,
+        "availableReplicas": status.available,
+        "updatedReplicas": status.updated,
+        "currentReplicas": status.current,
+        "currentRevision": status.current_revision,
+        "updateRevision": status.update_revision,
+        "labelSelector": status.label_selector,
+    }
 
-    def rank(revision: str) -> tuple[int, int, str]:
-        snapshot = history.get(revision)
-        return (-counts[revision], snapshot.number if snapshot else 0, revision)
 
-    return min(counts, key=rank)
+def _inference_status(status: WorkloadStatus) -> dict[str, Any]:
+    return {"replicas": status.replicas, "selector": status.label_selector}

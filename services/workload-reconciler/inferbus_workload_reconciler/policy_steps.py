@@ -42,11 +42,15 @@ def render_steps(decisions: Decisions, observed: Observed, now_ms: int) -> tuple
 
 def forced_deletions(decisions: Decisions, observed: Observed) -> Iterator[tuple[ObservedPod, int]]:
     """Pods whose deletion nobody will confirm, because their node is lost, and when to force it."""
-    for group in decisions.fleet.groups.values():
-        for replica in group.replicas.values():
-            for pod in replica.pods.values():
-                if pod.deletion_due_ms is not None and pod.node in observed.lost_nodes:
-                    yield pod, pod.deletion_due_ms
+    own = (
+        pod
+        for group in decisions.fleet.groups.values()
+        for replica in group.replicas.values()
+        for pod in replica.pods.values()
+    )
+    for pod in (*own, *decisions.fleet.orphans):
+        if pod.deletion_due_ms is not None and pod.node in observed.lost_nodes:
+            yield pod, pod.deletion_due_ms
 
 
 def _orphaned_snapshots(decisions: Decisions) -> Iterator[Delete]:

@@ -99,6 +99,12 @@ def broken(path: str, value: Any) -> dict[str, Any]:
             "spec.template.roles[0].workerTemplate",
         ),
         ("spec.recoveryPolicy", "Never", ErrorCode.VALUE_OUT_OF_RANGE, "spec.recoveryPolicy"),
+        (
+            "spec.rolloutStrategy",
+            {"rollingUpdateConfiguration": {"maxUnavailable": "some"}},
+            ErrorCode.VALUE_OUT_OF_RANGE,
+            "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable",
+        ),
         ("metadata.uid", None, ErrorCode.MISSING_FIELD, "metadata.uid"),
     ],
 )
@@ -110,6 +116,11 @@ def test_a_broken_object_is_told_with_the_field_and_never_planned(
     (problem,) = raised.value.problems
     assert (problem.code, problem.field) == (code, field)
     assert problem.remedy
+
+
+def test_a_restart_policy_that_does_not_exist_is_told() -> None:
+    with pytest.raises(ProblemsError, match=r"spec\.workloadTemplate\.restartPolicy"):
+        parse_workload(inference_service(restartPolicy="Sometimes"))
 
 
 def test_a_kind_that_is_not_planned_is_told() -> None:

@@ -118,6 +118,12 @@ def test_without_volcano_the_default_scheduler_is_used() -> None:
     assert "schedulerName" not in rendered(workload(), volcano=False)["spec"]
 
 
+def test_an_empty_scheduler_name_means_the_substrates_own() -> None:
+    template = {"spec": {"schedulerName": "mine", "containers": []}}
+    spec = parse_workload(serving(1, [role(entryTemplate=template)], schedulerName=""))
+    assert "schedulerName" not in rendered(spec, volcano=False)["spec"]
+
+
 def test_ms_t86_without_gang_scheduling_pods_carry_nothing_of_volcano() -> None:
     document = serving(schedulerName="default-scheduler")
     document["spec"]["template"]["gangPolicy"] = {"minRoleReplicas": {"prefill": 1}}

@@ -117,7 +117,7 @@ def test_ms_t64_a_replica_of_unknown_content_is_left_alone() -> None:
     world.apply(by_role(1, role(replicas=2, image="b")))
     world.settle()
     assert images(world, count=2) == ["b", "a"]
-    assert world.true_conditions() == ["Available"]
+    assert world.true_conditions() == ["Available", "RevisionSnapshotLost"]
 
 
 def stuck(*ordinals: int) -> World:
