@@ -55,8 +55,10 @@ def test_the_pods_address_stands_for_localhost() -> None:
 
     assert options.host == "127.3.0.9"
     assert options.engine_base_url == "http://127.3.0.9:8080"
-    elsewhere = parse_arguments([*REQUIRED, "-B", "http://10.0.0.5:80"], pod_ip="127.3.0.9")
-    assert elsewhere.engine_base_url == "http://10.0.0.5:80"
+    elsewhere = parse_arguments(
+        [*REQUIRED, "-B", "http://10.0.0.5:80", "-H", "10.0.0.4"], pod_ip="127.3.0.9"
+    )
+    assert (elsewhere.engine_base_url, elsewhere.host) == ("http://10.0.0.5:80", "10.0.0.4")
 
 
 @pytest.mark.parametrize(

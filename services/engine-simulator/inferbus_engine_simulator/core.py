@@ -149,9 +149,12 @@ class Engine:
 
     def _begin_step(self, now_us: int) -> None:
         self._now_us = now_us
+        running = len(self._running)
         work = self._schedule_running(now_us)
-        budget = self.limits.max_num_batched_tokens - sum(tokens for _, tokens in work)
-        work += self._admit(budget, now_us)
+        # Whoever was preempted would otherwise take back the blocks it has just given up.
+        if len(self._running) == running:
+            budget = self.limits.max_num_batched_tokens - sum(tokens for _, tokens in work)
+            work += self._admit(budget, now_us)
         tokens = sum(count for _, count in work)
         context = sum(sequence.computed for sequence, _ in work)
         duration = self._timing.step_us(tokens, context, self.slowdown)

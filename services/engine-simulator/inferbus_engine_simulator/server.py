@@ -8,6 +8,7 @@ Invariant: a port that is taken is found out before the start-up time has passed
 """
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable
 
@@ -45,7 +46,7 @@ def build_app(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A bound socket that doesn't listen yet; raises `ProblemsError` when the port is taken."""
+    """A bound socket that doesn't listen yet; raises `ProblemsError` when that fails."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,15 +54,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except (OSError, UnicodeError) as error:
         listener.close()
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.PORT_IN_USE,
-                message=f"can't listen: {error}",
-                field="--port",
-                value=f"{host}:{port}",
-                remedy="stop what uses the port, or choose another one",
-            )
-        ) from None
+        raise ProblemsError(_cannot_listen(f"{host}:{port}", error)) from None
     return listener
 
 
@@ -87,6 +80,24 @@ async def serve(
         await app_runner.cleanup()
         runner.stop()
         listener.close()
+
+
+def _cannot_listen(address: str, error: Exception) -> Problem:
+    known = {
+        errno.EADDRINUSE: (ErrorCode.PORT_IN_USE, "stop what uses the port, or choose another"),
+        errno.EACCES: (ErrorCode.PERMISSION_DENIED, "choose a port from 1024 on"),
+    }
+    number = error.errno if isinstance(error, OSError) else None
+    code, remedy = known.get(
+        number or 0, (ErrorCode.BAD_ARGUMENT, "use an address of this machine, by number")
+    )
+    return Problem(
+        code=code,
+        message=f"can't listen: {error}",
+        field="--host and --port",
+        value=address,
+        remedy=remedy,
+    )
 
 
 async def _until_ready(runner: EngineRunner, stop: asyncio.Event) -> None:

@@ -39,7 +39,7 @@ class SimulatorSettings(BaseSettings):
     """Where to listen when the command line doesn't say."""
     default_model: str = ""
     """The model's name when the command line has none."""
-    drain_seconds: float = Field(default=30.0, ge=0)
+    drain_seconds: float = Field(default=30.0, gt=0)
     """Real seconds that running requests get after SIGTERM."""
 
 

@@ -141,6 +141,16 @@ def test_first_admissions_are_first_in_first_out(load: Load, shape: EngineLimits
 
 
 @given(loads(), limits())
+def test_no_request_is_admitted_in_a_step_that_took_blocks_from_another(
+    load: Load, shape: EngineLimits
+) -> None:
+    events = play(load, shape)
+    preempted_at = {event.at_us for event in events if isinstance(event, Preempted)}
+
+    assert not preempted_at & {e.at_us for e in events if isinstance(e, Admitted)}
+
+
+@given(loads(), limits())
 def test_a_step_stays_within_the_token_budget(load: Load, shape: EngineLimits) -> None:
     for event in play(load, shape):
         if isinstance(event, Stepped):
@@ -272,6 +282,19 @@ def test_when_blocks_run_out_the_last_admitted_request_is_computed_again() -> No
     preempted = {e.request_id for e in events if isinstance(e, Preempted)}
     assert preempted == {"new"}
     assert finish_times(events)["old"] < finish_times(events)["new"]
+
+
+def test_a_preempted_request_comes_back_before_those_that_came_later() -> None:
+    shape = EngineLimits(4, 10, 2, 32, prefix_caching=False)
+    engine = Engine(shape, TIMING, 0)
+    for index in range(4):
+        engine.submit(request(f"r{index}", 8, 16, first_token=100 * index), index)
+    events = run_to_end(engine)
+
+    admitted = [e.request_id for e in events if isinstance(e, Admitted)]
+    assert next(e.request_id for e in events if isinstance(e, Preempted)) == "r1"
+    assert admitted[:3] == ["r0", "r1", "r1"]
+    assert [e.queried_tokens for e in events if isinstance(e, Admitted)][1:3] == [8, 0]
 
 
 def test_a_prompt_computed_elsewhere_needs_no_prefill_here() -> None:

@@ -2,10 +2,11 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import struct
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -157,20 +158,50 @@ async def test_a_client_that_goes_away_frees_the_engine(start_engine: StartEngin
     assert (view.used_blocks, view.statistics.aborted) == (0, 2)
 
 
-async def test_an_idle_engine_sets_no_timer(start_engine: StartEngine) -> None:
-    engine = await start_engine(preset="cpu", rate=10_000.0)
-    loop = asyncio.get_running_loop()
-    set_timer, timers = loop.call_later, []
+class Timer(NamedTuple):
+    """A timer that an engine has set."""
 
-    def call_later(*args: Any, **kwargs: Any) -> asyncio.TimerHandle:
-        timers.append(set_timer(*args, **kwargs))
-        return timers[-1]
+    delay_seconds: float
+    handle: asyncio.TimerHandle
+
+
+@contextlib.contextmanager
+def timers_of(engine: Any) -> Iterator[list[Timer]]:
+    """The timers that an engine sets inside the block."""
+    loop = asyncio.get_running_loop()
+    timers: list[Timer] = []
+
+    def call_later(delay: float, callback: Any, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+        handle = type(loop).call_later(loop, delay, callback, *args, **kwargs)
+        if getattr(callback, "__self__", None) is engine.runner:
+            timers.append(Timer(delay, handle))
+        return handle
 
     loop.call_later = call_later  # type: ignore[method-assign]
-    await post(engine, "/v1/completions", prompt="hi", max_tokens=3)
+    try:
+        yield timers
+    finally:
+        del loop.call_later
+
+
+async def test_an_idle_engine_sets_no_timer(start_engine: StartEngine) -> None:
+    engine = await start_engine(preset="h100")
+    with timers_of(engine) as timers:
+        await post(engine, "/v1/completions", prompt="hi", max_tokens=3)
+        now = asyncio.get_running_loop().time()
 
     assert timers, "a working engine waits for its next step"
-    assert all(handle.cancelled() or handle.when() <= loop.time() for handle in timers)
+    assert all(timer.handle.cancelled() or timer.handle.when() <= now for timer in timers)
+
+
+async def test_a_fast_clock_makes_waits_shorter(start_engine: StartEngine) -> None:
+    engine = await start_engine(preset="cpu", rate=1000.0)
+    with timers_of(engine) as timers:
+        await post(engine, "/v1/completions", prompt="hi", max_tokens=100)
+    statistics = engine.runner.view().statistics
+    step_seconds = statistics.busy_us / statistics.steps / 1e6
+
+    assert max(timer.delay_seconds for timer in timers) < step_seconds / 100
 
 
 async def test_an_unknown_model_is_404_where_the_engine_is_strict(

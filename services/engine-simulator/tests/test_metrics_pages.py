@@ -119,8 +119,29 @@ def test_vllm_counts_what_was_served() -> None:
     assert model.value("vllm:inter_token_latency_seconds_count") == 8
     assert model.value("vllm:request_prompt_tokens_bucket", le="100.0") == 2
     assert model.value("vllm:request_prompt_tokens_bucket", le="50.0") == 0
-    parts = [model.value(f"vllm:request_{p}_time_seconds_sum") for p in ("prefill", "decode")]
-    assert model.value("vllm:request_inference_time_seconds_sum") == pytest.approx(sum(parts))
+
+
+def test_vllm_splits_the_latency_of_requests_into_phases() -> None:
+    model = Model(*LINES["vllm"], "--max-num-seqs", "1")
+    for index in range(3):
+        model.submit(f"r{index}", 5_000)
+    model.advance(15_000)
+    seconds = {
+        phase: model.value(f"vllm:{phase}_seconds_sum")
+        for phase in (
+            *("request_queue_time", "request_prefill_time", "request_decode_time"),
+            *("request_inference_time", "e2e_request_latency", "time_to_first_token"),
+            "inter_token_latency",
+        )
+    }
+
+    assert all(seconds.values())
+    prefill, decode = seconds["request_prefill_time"], seconds["request_decode_time"]
+    queue, inference = seconds["request_queue_time"], seconds["request_inference_time"]
+    assert inference == pytest.approx(prefill + decode)
+    assert seconds["e2e_request_latency"] == pytest.approx(queue + inference)
+    assert seconds["time_to_first_token"] == pytest.approx(queue + prefill)
+    assert seconds["inter_token_latency"] == pytest.approx(decode)
 
 
 def test_vllm_shows_queue_batch_and_cache_while_it_works() -> None:

@@ -1,6 +1,7 @@
 """The programs: start-up, stopping, exit codes."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -64,55 +65,45 @@ async def run_program(tmp_path: Path) -> AsyncIterator[Any]:
             await program.process.wait()
 
 
-async def test_a_running_request_is_finished_after_sigterm(run_program: Any) -> None:
+@contextlib.asynccontextmanager
+async def stopped_while_streaming(
+    run_program: Any, model: str, max_tokens: int, drain_seconds: str
+) -> AsyncIterator[tuple[Program, aiohttp.ClientResponse]]:
+    """An engine that gets SIGTERM when the first token of a stream has arrived."""
     port = free_port()
-    argv = ("vllm", "serve", "org/m-0.5b", "--port", str(port))
     program = await run_program(
-        "main",
-        port,
-        *argv,
+        *("main", port, "vllm", "serve", model, "--port", str(port)),
         env={
             "INFERBUS_ENGINE_SIMULATOR_ACCELERATOR": "cpu",
             "INFERBUS_ENGINE_SIMULATOR_STARTUP_SECONDS": "0",
+            "INFERBUS_ENGINE_SIMULATOR_DRAIN_SECONDS": drain_seconds,
         },
     )
     await eventually(program.answers)
-    body = {"prompt": "hi", "max_tokens": 60, "stream": True}
+    body = {"prompt": "hi", "max_tokens": max_tokens, "stream": True}
     async with (
         aiohttp.ClientSession() as session,
         session.post(program.base + "/v1/completions", json=body) as response,
     ):
         await response.content.readuntil(b"\n\n")
         program.process.send_signal(signal.SIGTERM)
+        yield program, response
+
+
+async def test_a_running_request_is_finished_after_sigterm(run_program: Any) -> None:
+    async with stopped_while_streaming(run_program, "m-0.5b", 60, "60") as (program, response):
         text = await response.text()
-        assert text.endswith("data: [DONE]\n\n")
-        assert text.count('"text":') >= 59
+
+    assert text.endswith("data: [DONE]\n\n")
+    assert text.count('"text":') >= 59
     assert await program.process.wait() == 0
 
 
 async def test_a_request_that_takes_too_long_is_cut_off_after_the_grace(run_program: Any) -> None:
-    port = free_port()
-    argv = ("vllm", "serve", "org/m-7b", "--port", str(port))
-    program = await run_program(
-        "main",
-        port,
-        *argv,
-        env={
-            "INFERBUS_ENGINE_SIMULATOR_ACCELERATOR": "cpu",
-            "INFERBUS_ENGINE_SIMULATOR_STARTUP_SECONDS": "0",
-            "INFERBUS_ENGINE_SIMULATOR_DRAIN_SECONDS": "0.1",
-        },
-    )
-    await eventually(program.answers)
-    body = {"prompt": "hi", "max_tokens": 10_000, "stream": True}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(program.base + "/v1/completions", json=body) as response,
-    ):
-        await response.content.readuntil(b"\n\n")
-        program.process.send_signal(signal.SIGTERM)
+    async with stopped_while_streaming(run_program, "m-7b", 10_000, "0.1") as (program, response):
         with pytest.raises(aiohttp.ClientError):
             await response.text()
+
     assert await program.process.wait() == 0
 
 
