@@ -13,6 +13,7 @@ from inferbus_autoscaler.facts import (
     ApplyMode,
     Behaviour,
     Compat,
+    PanicPolicy,
     PolicyFacts,
     StepPolicy,
 )
@@ -128,6 +129,13 @@ def test_an_old_observation_does_not_undo_a_newer_answer() -> None:
     assert fleet.decisions[0].desired == 5
 
 
+def test_an_observation_of_the_same_generation_does_not_either() -> None:
+    fleet = Fleet(1, policy())
+    fleet.sample(50)
+    fleet.feed(sample(50, fleet.now_ms), replicas=1)
+    assert len(fleet.decisions) == 1
+
+
 def test_a_newer_generation_is_the_current_number() -> None:
     """Somebody scaled by hand: decided again, from the newer generation."""
     fleet = Fleet(5, policy())
@@ -238,6 +246,16 @@ def test_an_approved_decision_becomes_the_current_number() -> None:
     assert (fleet.decisions[-1].current, fleet.decisions[-1].desired) == (5, 7)
 
 
+def test_an_approved_decision_that_comes_too_late_is_put_forward_again() -> None:
+    fleet = Fleet(3, policy(apply=ApplyMode.APPROVE))
+    fleet.answers = False
+    fleet.run([50])
+    fleet.answer(ApplyOutcome.AWAITING_APPROVAL)
+    fleet.replicas, fleet.generation = 4, 6
+    fleet.answer(ApplyOutcome.CONFLICT)
+    assert [(d.current, d.desired) for d in fleet.decisions] == [(3, 5), (4, 5)]
+
+
 def test_a_freeze_is_told_and_ends_with_its_end() -> None:
     fleet = Fleet(3, policy())
     fleet.run([30])
@@ -294,7 +312,8 @@ def test_a_timer_that_was_replaced_does_nothing() -> None:
     fleet = Fleet(10, policy(behaviour=STEADY))
     fleet.run([100, 20])
     before = fleet.state
-    after, effects = decide(before, Woken(due_ms=T0 + 7), fleet.facts(), T0 + 7)
+    much_later = fleet.now_ms + 10 * MINUTE_MS
+    after, effects = decide(before, Woken(due_ms=T0 + 7), fleet.facts(), much_later)
     assert after is before
     assert effects == ()
 
@@ -304,6 +323,16 @@ def test_the_next_step_of_a_rate_is_timed_after_its_decision() -> None:
     _, effects = decide(TargetState(), sample(500), facts(1, doubling), T0)
     assert [effect for effect in effects if isinstance(effect, SetTimer)] == [
         SetTimer(T0 + MINUTE_MS, "rate ends")
+    ]
+
+
+def test_the_next_step_in_panic_is_timed_by_the_period_of_panic() -> None:
+    panic = PanicPolicy(threshold_percent=200, hold_ms=MINUTE_MS, percent=100, period_ms=20_000)
+    slow = StepPolicy(instances=1, percent=0, period_ms=MINUTE_MS)
+    doubling = policy(behaviour=Behaviour(scale_up=slow, panic=panic))
+    _, effects = decide(TargetState(), sample(500), facts(1, doubling), T0)
+    assert [effect for effect in effects if isinstance(effect, SetTimer)] == [
+        SetTimer(T0 + 20_000, "panic ends")
     ]
 
 
@@ -337,7 +366,8 @@ def test_without_policy_or_target_all_is_forgotten(without: Any) -> None:
 @pytest.mark.parametrize("who", ["policy", "target"])
 def test_another_object_of_the_same_name_starts_afresh(who: str) -> None:
     fleet = Fleet(10, policy(behaviour=STEADY))
-    fleet.run([100] * 3)
+    fleet.run([150, 150, 100])
+    fleet.replicas = 10
     given = fleet.facts()
     assert given.policy is not None
     if who == "policy":
@@ -358,14 +388,13 @@ def test_a_policy_new_to_a_running_target_undoes_nothing_at_once() -> None:
 def test_switching_to_compat_and_back_mixes_no_histories() -> None:
     fleet = Fleet(10, policy(behaviour=STEADY))
     fleet.run([100] * 3)
-    fleet.policy = replace(fleet.policy, compat=Compat.KTHENA_HEAD)
-    fleet.run([100])
-    assert fleet.state.compat is not None
-    assert fleet.state.history.recommended is None
-    fleet.policy = replace(fleet.policy, compat=Compat.NONE)
-    fleet.run([100])
-    assert fleet.state.compat is None
-    assert fleet.state.history.recommended == 10
+    remembered = []
+    for compat in (Compat.KTHENA_HEAD, Compat.NONE):
+        fleet.policy = replace(fleet.policy, compat=compat)
+        fleet.run([100])
+        state = fleet.state
+        remembered.append((state.compat is not None, state.history.recommended))
+    assert remembered == [(True, None), (False, 10)]
 
 
 def test_compat_skips_leave_no_trace() -> None:
@@ -416,7 +445,7 @@ def test_a_mix_that_holds_demands_exactly_what_it_has() -> None:
     """12.5 units carry 12.2: neither 12 nor 13 may be asked for."""
     the_facts = mix_facts((3, 5), capacity=2.5)
     _, effects = decide(TargetState(), mix_sample((60.0, 62.0)), the_facts, T0)
-    assert demanded(effects)[0].capacity == 12.5
+    assert (demanded(effects)[0].current, demanded(effects)[0].capacity) == (12, 12.5)
 
 
 def test_a_mix_that_is_unchanged_is_silent() -> None:
@@ -446,6 +475,24 @@ def test_a_target_of_a_mix_that_does_not_exist_is_left_out() -> None:
     (demand,) = demanded(effects)
     assert [option.target for option in demand.targets] == [MIX[1]]
     assert demand.replicas == 4
+
+
+def test_a_target_of_a_mix_that_was_made_anew_is_as_its_spec_says() -> None:
+    the_facts = mix_facts((2, 2))
+    state, _ = decide(TargetState(), mix_sample((20.0, 20.0)), the_facts, T0)
+    answer = Applied(
+        target=MIX[0],
+        decision_id="of the optimizer",
+        outcome=ApplyOutcome.APPLIED,
+        replicas=4,
+        generation=9,
+        uid="target-uid",
+    )
+    state, _ = decide(state, answer, the_facts, T0 + 1)
+    anew = (replace(the_facts.targets[0], uid="another"), the_facts.targets[1])
+    for seen, replicas in [(the_facts, 4), (replace(the_facts, targets=anew), 2)]:
+        _, effects = decide(state, mix_sample((20.0, 20.0)), seen, T0 + 2)
+        assert demanded(effects)[0].targets[0].current == replicas
 
 
 def test_upstream_leaves_a_mix_alone_while_a_target_is_missing() -> None:

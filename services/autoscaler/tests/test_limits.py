@@ -80,6 +80,11 @@ def test_down_goes_as_far_as_may_be_needed() -> None:
     assert asked(2.0, 10, 12.0) == 10
 
 
+def test_the_band_is_around_what_may_be_needed() -> None:
+    assert asked(85.0, 100, 95.0) == 100
+    assert asked(85.0, 100, 89.5) == 90
+
+
 def test_the_steps_tell_the_whole_way() -> None:
     found = recommend(Need(20.5, 20.5), scope(10, bounds=(1, 15)), None)
     assert named(found.steps) == [("data", 21, 21), ("tolerance", 21, 21), ("bounds", 21, 15)]

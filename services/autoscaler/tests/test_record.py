@@ -162,6 +162,21 @@ def test_windows_stay_exact_over_half_an_hour_of_changes(compat: Compat) -> None
     assert fleet.replicas == 300 - (129 - behind)
 
 
+def test_each_metric_is_counted_with_what_it_may_have_to_tell() -> None:
+    def many(count: int) -> Any:
+        return policy(metrics={f"metric-{index}": 1 / 3 for index in range(count)})
+
+    def size(count: int) -> int:
+        silent = facts(3, many(count))
+        _, effects = decide(TargetState(), sample([]), silent, T0)
+        (decided,) = [effect.data for effect in effects if isinstance(effect, Decide)]
+        assert all(reading.detail for reading in decided.record.metrics)
+        return len(decided.record.to_json())
+
+    grows = worst_record_bytes(many(9)) - worst_record_bytes(many(1))
+    assert size(9) - size(1) <= grows
+
+
 def mix(targets: int, metrics: int) -> Any:
     keys = [f"ModelServing/some-namespace/model-on-accelerator-{i:06d}" for i in range(targets)]
     return policy(

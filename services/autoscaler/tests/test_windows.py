@@ -80,7 +80,8 @@ def test_recommendations_by_brute_force(
     steps: list[tuple[int, int]], length_s: int, best: Best
 ) -> None:
     window = RecommendationWindow(best, length_s)
-    now, history = 0, []
+    now = 0
+    history: list[tuple[int, int]] = []
     for gap, value in steps:
         now += gap
         alive = [v for at, v in history if at + length_s >= now]

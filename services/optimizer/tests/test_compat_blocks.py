@@ -23,11 +23,13 @@ EX6 = targets(("A", 10, 0, 10), ("B", 10, 0, 10))
 EX7 = targets(("x", 8, 0, 7), ("y", 12, 0, 7), ("z", 20, 1, 3))
 EX9 = targets(("a", 10, 3, 1), ("b", 20, 0, 4))
 
-EX1_TOTALS = {
+EX1_TOTALS: dict[int, tuple[int, ...]] = {
     3: (1, 2), 4: (1, 3), 6: (1, 5), 9: (1, 8), 10: (2, 8), 13: (5, 8), 0: (1, 2), 99: (5, 8),
 }  # fmt: skip
 
-EXAMPLES = {
+Totals = dict[int, tuple[int, ...]]
+
+EXAMPLES: dict[str, tuple[list[MixTarget], int, Totals]] = {
     "AS_T78": (EX1, 20, EX1_TOTALS),
     "AS_T79": (EX1, 200, EX1_TOTALS),
     "AS_T80": (EX3, 100, {2: (0, 2), 5: (0, 5), 8: (0, 8), 9: (1, 8), 12: (4, 8)}),

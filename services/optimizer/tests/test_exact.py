@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import (  # type: ignore[import-untyped]
+    Bounds,
+    LinearConstraint,
+    milp,
+)
 
 from inferbus_optimizer import policy_covering
 from inferbus_optimizer.policy_exact import (
@@ -77,6 +81,18 @@ def test_brute_force(choices: list[Choice], tenths: int) -> None:
     assert found is None or found.proven
 
 
+linear_prices = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(0, 1), st.integers(1, 5)), min_size=3, max_size=4
+).map(lambda made: [choice(2 * size, float(size), low, low + more) for size, low, more in made])
+
+
+@settings(max_examples=300)
+@given(linear_prices, st.integers(1, 25))
+def test_brute_force_where_many_mixes_cost_the_same(choices: list[Choice], demand: int) -> None:
+    found = cheapest(choices, Fraction(demand))
+    assert (found and found.replicas) == by_brute_force(choices, Fraction(demand))
+
+
 def least_cost(choices: list[Choice], demand: int) -> int | None:
     """The least cost as HiGHS finds it; all numbers are whole."""
     answer = milp(
@@ -124,10 +140,10 @@ def test_too_large_a_demand_has_no_mix() -> None:
 
 
 def test_numbers_are_taken_as_they_are_written() -> None:
-    """Ten times 0.1 is 1, and three times 1.1 is 3.3: in float64 neither is."""
-    assert sum([0.1] * 10) < 1.0
+    """Three times 0.7 is 2.1, though the float64 next to it is smaller."""
+    assert 3 * Fraction(0.7) < Fraction(2.1)
+    assert replicas([choice(1, 0.7, 0, 20)], 2.1) == (3,)
     assert replicas([choice(1, 0.1, 0, 20)], 1.0) == (10,)
-    assert replicas([choice(1, 1.1, 0, 20)], 3.3) == (3,)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +154,11 @@ def test_numbers_are_taken_as_they_are_written() -> None:
         ([choice(10, 1.0, 0, 9), choice(40, 4.0, 0, 9)], 8.0, (0, 2)),
         ([choice(0, 1.0, 0, 9), choice(0, 4.0, 0, 9)], 5.0, (0, 2)),
         ([choice(10, 2.0, 0, 9), choice(10, 3.0, 0, 9)], 2.0, (0, 1)),
+        ([choice(s, float(s), 0, 9) for s in (1, 2, 3)], 4.0, (1, 0, 1)),
+        ([choice(s, float(s), 0, 9) for s in (2, 1, 3)], 4.0, (2, 0, 0)),
+        ([choice(s, float(s), 0, 9) for s in (1, 2, 3, 10)], 14.0, (1, 0, 1, 1)),
+        ([choice(s, float(s), 0, 9) for s in (2, 1, 3, 10)], 14.0, (2, 0, 0, 1)),
+        ([choice(s, float(s), 0, 9) for s in (3, 2, 1, 10)], 14.0, (1, 0, 1, 1)),
     ],
     ids=[
         "the first listed",
@@ -145,6 +166,11 @@ def test_numbers_are_taken_as_they_are_written() -> None:
         "fewer replicas",
         "free ones too",
         "more capacity",
+        "two ways to 4",
+        "in the order listed",
+        "two ways to 4 beside a 10",
+        "in the order listed beside a 10",
+        "in the reverse order",
     ],
 )
 def test_ties(mix: list[Choice], demand: float, expected: tuple[int, ...]) -> None:

@@ -69,6 +69,13 @@ def test_an_insufficient_mix_is_added_to() -> None:
     assert found.binding is Limiter.STABILISATION
 
 
+def test_only_starts_beyond_those_of_staying_count_against_the_optimum() -> None:
+    """Staying needs (2, 4), i.e. three starts for 260; the optimum (3, 1) three for 300."""
+    found = placed(demand(12.0, a100=3, rate_percent=400))
+    assert (found.replicas, found.cost, found.optimal_cost) == ((2, 4), 440, 360)
+    assert found.due_ms == T0 + 4 * (300 - 260) * START_MS // 80
+
+
 def test_quick_and_dear_replicas_are_not_started_only_because_they_are_quick() -> None:
     dear = option(H100, 0, cost=100_000, startup_ms=0, max_replicas=8)
     slow = option(A100, 1, startup_ms=600_000)
