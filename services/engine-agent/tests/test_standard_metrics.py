@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -165,6 +165,7 @@ def test_every_form_of_a_value_is_read(value: str) -> None:
     )
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([s for each in STANDARDS for s in each.sources.get(Engine.VLLM, ())]),

@@ -26,16 +26,16 @@ _MODULES: dict[str, EngineKind] = {
     "llama_cpp.server": EngineKind.LLAMACPP,
 }
 
-_PROGRAMS: dict[str, tuple[EngineKind, str]] = {
-    "vllm": (EngineKind.VLLM, "serve"),
-    "sglang": (EngineKind.SGLANG, "serve"),
-    "llama-server": (EngineKind.LLAMACPP, ""),
-    "text-generation-launcher": (EngineKind.TGI, ""),
-    "trtllm-serve": (EngineKind.TENSORRT_LLM, ""),
-    "ollama": (EngineKind.OLLAMA, "serve"),
-    "mindieservice_daemon": (EngineKind.MINDIE, ""),
+_PROGRAMS: dict[str, tuple[EngineKind, tuple[str, ...]]] = {
+    "vllm": (EngineKind.VLLM, ("serve",)),
+    "sglang": (EngineKind.SGLANG, ("serve",)),
+    "llama-server": (EngineKind.LLAMACPP, ()),
+    "text-generation-launcher": (EngineKind.TGI, ()),
+    "trtllm-serve": (EngineKind.TENSORRT_LLM, ()),
+    "ollama": (EngineKind.OLLAMA, ("serve", "start")),
+    "mindieservice_daemon": (EngineKind.MINDIE, ()),
 }
-"""Program name to engine, and the subcommand that serves."""
+"""Program name to engine, and the subcommands that serve."""
 
 _TELLING_FLAGS: tuple[tuple[str, EngineKind], ...] = (
     ("--model-id", EngineKind.TGI),
@@ -130,10 +130,10 @@ def _locate(words: Sequence[str]) -> tuple[EngineKind, list[str]] | None:
                 return (engine, list(words[index + 2 :])) if engine else None
         return None
     if program in _PROGRAMS:
-        engine, subcommand = _PROGRAMS[program]
-        if not subcommand:
+        engine, subcommands = _PROGRAMS[program]
+        if not subcommands:
             return engine, list(words[1:])
-        if list(words[1:2]) == [subcommand]:
+        if words[1:] and words[1] in subcommands:
             return engine, list(words[2:])
     return None
 

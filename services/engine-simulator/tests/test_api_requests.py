@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferbus_engine_simulator.policy_api_errors import ApiError
@@ -63,6 +63,7 @@ def test_min_tokens_and_ignore_eos_make_answers_longer() -> None:
     assert (endless.tokens, endless.reason) == (MAX_LEN - 10, FinishReason.LENGTH)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 1200), st.one_of(st.none(), st.integers(1, 1200)), st.booleans())
 def test_what_is_accepted_fits_into_the_context(
     prompt: int, limit: int | None, ignore_eos: bool

@@ -1,7 +1,7 @@
 """The KV cache: sharing, eviction order, counts."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferbus_engine_simulator.policy_blocks import BlockPool, chain_hash, root_hash
@@ -75,6 +75,7 @@ def test_a_pool_without_blocks_is_refused() -> None:
         BlockPool(0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.integers(1, 4)), max_size=60))
 def test_counts_always_add_up(steps: list[tuple[bool, int, int]]) -> None:
     pool = BlockPool(12)

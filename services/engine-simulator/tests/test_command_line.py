@@ -236,6 +236,7 @@ LINES: list[tuple[list[str], Mapping[str, str], dict[str, Any]]] = [
             "host": "0.0.0.0",
         },
     ),
+    (["ollama", "start"], {}, {"engine": EngineKind.OLLAMA}),
     (["ollama", "serve"], {}, {"engine": EngineKind.OLLAMA, "port": 11434}),
 ]
 

@@ -80,6 +80,7 @@ def play(load: Load, shape: EngineLimits, startup_ms: int = 0) -> list[Event]:
     return events + run_to_end(engine)
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_every_request_finishes_exactly_once_with_all_its_tokens(
     load: Load, shape: EngineLimits
@@ -94,6 +95,7 @@ def test_every_request_finishes_exactly_once_with_all_its_tokens(
     assert prefilled == ended
 
 
+@settings(deadline=None)
 @given(loads(), limits(), st.data())
 def test_an_aborted_request_ends_once_and_never_speaks_again(
     load: Load, shape: EngineLimits, data: st.DataObject
@@ -117,6 +119,7 @@ def test_an_aborted_request_ends_once_and_never_speaks_again(
     assert engine.blocks.used == 0
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_blocks_never_exceed_the_capacity_and_all_come_back(
     load: Load, shape: EngineLimits
@@ -132,6 +135,7 @@ def test_blocks_never_exceed_the_capacity_and_all_come_back(
     assert engine.blocks.used == 0
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_first_admissions_are_first_in_first_out(load: Load, shape: EngineLimits) -> None:
     admitted = [e.request_id for e in play(load, shape) if isinstance(e, Admitted)]
@@ -140,6 +144,7 @@ def test_first_admissions_are_first_in_first_out(load: Load, shape: EngineLimits
     assert first_time == [each.request_id for _, each in load]
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_no_request_is_admitted_in_a_step_that_took_blocks_from_another(
     load: Load, shape: EngineLimits
@@ -150,6 +155,7 @@ def test_no_request_is_admitted_in_a_step_that_took_blocks_from_another(
     assert not preempted_at & {e.at_us for e in events if isinstance(e, Admitted)}
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_a_step_stays_within_the_token_budget(load: Load, shape: EngineLimits) -> None:
     for event in play(load, shape):
@@ -157,6 +163,7 @@ def test_a_step_stays_within_the_token_budget(load: Load, shape: EngineLimits) -
             assert 0 < event.prefill_tokens + event.decode_tokens <= shape.max_num_batched_tokens
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_time_never_runs_backwards(load: Load, shape: EngineLimits) -> None:
     times = [event.at_us for event in play(load, shape)]
@@ -164,11 +171,13 @@ def test_time_never_runs_backwards(load: Load, shape: EngineLimits) -> None:
     assert times == sorted(times)
 
 
+@settings(deadline=None)
 @given(loads(), limits())
 def test_the_same_load_gives_the_same_events(load: Load, shape: EngineLimits) -> None:
     assert play(load, shape) == play(load, shape)
 
 
+@settings(deadline=None)
 @given(loads(), limits(), st.integers(1, 50))
 def test_events_do_not_depend_on_when_the_engine_is_asked(
     load: Load, shape: EngineLimits, every_ms: int
@@ -188,6 +197,7 @@ def test_events_do_not_depend_on_when_the_engine_is_asked(
     assert often == rarely
 
 
+@settings(deadline=None)
 @given(loads(most=8), limits(), st.integers(1, 20), st.integers(0, 12))
 def test_a_later_request_never_makes_an_earlier_one_finish_sooner(
     load: Load, shape: EngineLimits, prompt: int, output: int
@@ -201,8 +211,8 @@ def test_a_later_request_never_makes_an_earlier_one_finish_sooner(
     assert all(together[name] >= alone[name] for name in alone)
 
 
+@settings(deadline=None)
 @given(loads(), limits(), st.integers(1, 5000))
-@settings(max_examples=30)
 def test_nothing_is_computed_before_the_start_up_is_over(
     load: Load, shape: EngineLimits, startup_ms: int
 ) -> None:

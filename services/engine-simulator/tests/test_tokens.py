@@ -2,7 +2,7 @@
 
 import statistics
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferbus_engine_simulator.policy_tokens import (
@@ -16,16 +16,19 @@ from inferbus_engine_simulator.policy_tokens import (
 )
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])))
 def test_a_text_comes_back_from_its_tokens(text: str) -> None:
     assert detokenize(tokenize(text)) == text
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\x00"), min_size=1))
 def test_english_has_four_characters_per_token(text: str) -> None:
     assert len(tokenize(text)) == -(-len(text) // 4)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(0, 60))
 def test_a_generated_text_has_as_many_tokens_as_were_generated(seed: int, count: int) -> None:
     assert tokenize(output_text(seed, count)) == [output_token(seed, i) for i in range(count)]
@@ -36,6 +39,7 @@ def test_words_are_distinct_and_one_token_each() -> None:
     assert all(len(tokenize(word)) == 1 for word in OUTPUT_WORDS)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1))
 def test_every_prompt_has_its_own_text(prompt: list[int]) -> None:
     assert prompt_seed(prompt) == prompt_seed(tuple(prompt))
