@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from inferbus_autoscaler.stamps import MOST_STAMPS
-from inferbus_contracts.keys import ObjectKey
 
 
 class Compat(StrEnum):
@@ -160,8 +159,3 @@ class Facts:
     def target(self, key: str) -> TargetFacts | None:
         """The facts of one target; None where nothing is known of it."""
         return next((target for target in self.targets if target.key == key), None)
-
-
-def state_key(policy: PolicyFacts) -> ObjectKey:
-    """What the state of a policy is keyed by: its single target, or itself where it mixes."""
-    return ObjectKey.parse(policy.key if policy.mix else policy.targets[0].key)

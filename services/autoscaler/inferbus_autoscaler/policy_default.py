@@ -83,7 +83,7 @@ def _evaluate(
     limited = limit(recommendation.value, history, scope, now_ms)
     desired = limited[-1].after
     return Evaluation(
-        state=_remembering(state, reading, history, facts.settings.stale_ms // 2),
+        state=_remembering(state, reading, history, scope, facts.settings.stale_ms // 2),
         current=scope.current,
         desired=desired,
         mode=Mode.PANIC if panic else Mode.STABLE,
@@ -134,24 +134,21 @@ def _capacity(desired: int, scope: Scope, units: _Units) -> float:
 
 
 def _remembering(
-    state: TargetState, reading: Reading, history: History, refresh_ms: int
+    state: TargetState, reading: Reading, history: History, scope: Scope, refresh_ms: int
 ) -> TargetState:
     """The state with a reading that is as new as what rests on it needs."""
     kept = state.reading
-    if kept is not None and history is state.history and _same(kept.need, reading.need):
+    if kept is not None and history is state.history and _same(kept.need, reading.need, scope):
         waits = state.timer_ms is not None
         if not waits or reading.sampled_ms - kept.sampled_ms < refresh_ms:
             return state
     return replace(state, reading=reading, history=history)
 
 
-def _same(one: Need, other: Need) -> bool:
-    return _whole_need(one) == _whole_need(other)
-
-
-def _whole_need(need: Need) -> tuple[int | None, int | None]:
-    known, possible = need.known, need.possible
-    return (
-        None if known is None else whole(known),
-        None if possible is None else whole(possible),
-    )
+def _same(one: Need, other: Need, scope: Scope) -> bool:
+    """Whether two needs come to the same recommendation, as surely."""
+    if one == other:
+        return True
+    if (one.known is None, one.possible is None) != (other.known is None, other.possible is None):
+        return False
+    return recommend(one, scope, None).value == recommend(other, scope, None).value

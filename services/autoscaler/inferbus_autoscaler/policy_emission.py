@@ -9,6 +9,7 @@ from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.facts import ApplyMode
 from inferbus_autoscaler.policy_limits import binding
 from inferbus_autoscaler.state import LastDecision
+from inferbus_contracts.events.scaling import Limiter, Mode
 
 
 def worth_saying(
@@ -32,8 +33,17 @@ def worth_saying(
         return repeats
     if new.desired != last.desired or (moves and apply is ApplyMode.AUTO and not new.options):
         return True
-    looks = (new.mode, new.binding, new.options) != (last.mode, last.binding, last.options)
-    return repeats or (sampled and looks)
+    return repeats or (sampled and _looks(new) != _looks(last))
+
+
+def _looks(decision: LastDecision) -> tuple[Mode, Limiter, str]:
+    """What is told anew when it changes.
+
+    Inside the tolerance the metrics have what they ask for: noise around a whole number would
+    otherwise be told with every sample.
+    """
+    binds = Limiter.NONE if decision.binding is Limiter.TOLERANCE else decision.binding
+    return decision.mode, binds, decision.options
 
 
 def decision_of(

@@ -36,6 +36,16 @@ class Setup:
     rules: CompatRules = HEAD_RULES
 
 
+def steps(instances: int, percent: int, select: str, period_s: int, window_s: int) -> StepPolicy:
+    return StepPolicy(
+        instances=instances,
+        percent=percent,
+        select=select,
+        period_ms=period_s * 1000,
+        stabilisation_ms=window_s * 1000,
+    )
+
+
 def down(
     instances: int = 0,
     percent: int = 100,
@@ -45,14 +55,7 @@ def down(
     base: Behaviour = WEBHOOK_DEFAULTS,
 ) -> Behaviour:
     """The defaults with other limits for scaling down."""
-    limits = StepPolicy(
-        instances=instances,
-        percent=percent,
-        select=select,
-        period_ms=period_s * 1000,
-        stabilisation_ms=window_s * 1000,
-    )
-    return replace(base, scale_down=limits)
+    return replace(base, scale_down=steps(instances, percent, select, period_s, window_s))
 
 
 def up(
@@ -64,14 +67,7 @@ def up(
     base: Behaviour = WEBHOOK_DEFAULTS,
 ) -> Behaviour:
     """The defaults with other limits for scaling up."""
-    limits = StepPolicy(
-        instances=instances,
-        percent=percent,
-        select=select,
-        period_ms=period_s * 1000,
-        stabilisation_ms=window_s * 1000,
-    )
-    return replace(base, scale_up=limits)
+    return replace(base, scale_up=steps(instances, percent, select, period_s, window_s))
 
 
 def panic(

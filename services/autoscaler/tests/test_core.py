@@ -82,6 +82,16 @@ def test_small_changes_of_load_are_quiet_too() -> None:
     assert fleet.state is before
 
 
+def test_noise_around_a_whole_number_is_quiet() -> None:
+    """9.8 to 10.2 replicas' worth of load: once rounded to ten, once held by the tolerance."""
+    fleet = Fleet(10, policy(behaviour=WEBHOOK_DEFAULTS))
+    fleet.run([100.0])
+    before = fleet.state
+    fleet.run([101.0, 98.0, 102.0, 99.0, 100.0])
+    assert fleet.state is before
+    assert len(fleet.decisions) == 1
+
+
 def test_without_samples_nothing_is_repeated() -> None:
     fleet = Fleet(5, policy())
     fleet.sample(50)

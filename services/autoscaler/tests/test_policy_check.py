@@ -13,7 +13,6 @@ from inferbus_autoscaler.facts import (
     PanicPolicy,
     PolicyTarget,
     StepPolicy,
-    state_key,
 )
 from inferbus_autoscaler.policy_check import problems_of
 from services.autoscaler.tests.builders import KEY, POLICY, WEBHOOK_DEFAULTS, policy
@@ -80,8 +79,3 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_as_d18_crossed_bounds_are_left_to_upstream_s_rules_in_compat() -> None:
     assert problems_of(policy(bounds=(5, 4), compat=Compat.KTHENA_HEAD)) == ()
-
-
-def test_state_is_keyed_by_the_target_and_of_a_mix_by_the_policy() -> None:
-    assert str(state_key(policy())) == KEY
-    assert str(state_key(policy(mix=True))) == POLICY
