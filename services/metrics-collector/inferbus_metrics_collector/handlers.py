@@ -129,6 +129,7 @@ class Collector:
             self._overrun[round_.key] = round_.trigger or f"overrun-{round_.number}"
             self._metrics.overrun.inc()
         elif missing := self._fleet.missing(plan):
+            self._timetable.not_taken(round_)
             self._metrics.no_target.inc()
             if round_.key not in self._absent:
                 self._absent.add(round_.key)

@@ -101,6 +101,12 @@ class Timetable:
             self._put(key, entry, (number + 1) * self._interval_ms + entry.phase_ms)
         return rounds
 
+    def not_taken(self, round_: Round) -> None:
+        """Nothing came of a round: the key needs no rest before it is woken."""
+        entry = self._entries.get(round_.key)
+        if entry is not None and entry.last_number == round_.number:
+            entry.last_number, entry.last_ms = _NEVER, _NEVER
+
     def _put(self, key: ObjectKey, entry: _Entry, due_ms: int) -> None:
         entry.due_ms = due_ms
         heapq.heappush(self._heap, (due_ms, key))

@@ -36,6 +36,8 @@ from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
 INTERVAL_SECONDS = 0.3
+LONG_SECONDS = 8.0
+"""An interval of which news wait a fifth at most, and rounds all of it."""
 TARGETS = 12
 
 
@@ -53,7 +55,8 @@ class Platform:
         data = changed(resource, generation)
         key = ObjectKey(resource.kind, "default", resource.metadata.name)
         if deleted:
-            data = SpecChanged(uid=data.uid, generation=2, digest="", deleted=True, object={})
+            left = {name: data.object[name] for name in ("apiVersion", "kind", "metadata")}
+            data = SpecChanged(uid=data.uid, generation=2, digest="", deleted=True, object=left)
         await self._publish(self._specs, key, data)
 
     async def observe(self, key: ObjectKey, data: WorkloadObserved) -> None:
@@ -131,36 +134,41 @@ def told(log: pytest.LogCaptureFixture) -> str:
     return "\n".join(str(getattr(record, "problem", "")) for record in log.records)
 
 
-async def test_facts_become_samples_and_news_are_sampled_at_once(
-    nats_server: NatsServer, page: PageServer
+async def test_a_target_that_appears_is_sampled_at_once(
+    nats_server: NatsServer, page: PageServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with platform(nats_server) as (world, collect):
         await world.apply(policy())
         await world.apply(scaled(page))
         await collect("a", interval_seconds=60)
+        await eventually(lambda: "a target does not exist" in caplog.text)
         await world.observe(serving(), workload(pod("m-0", ready=False)))
-        await eventually(lambda: len(world.of(serving())) == 1)
+        await eventually(lambda: len(world.of(serving())) == 1, timeout=6)
         (first,) = world.of(serving())
         assert first.policy == "AutoscalingPolicyBinding/default/b-m"
         assert (first.targets[0].ready_pods, first.targets[0].unready_pods) == (0, 1)
 
 
-async def test_a_pod_that_becomes_ready_does_not_wait_for_the_next_round(
+async def test_news_do_not_wait_for_the_next_round(
     nats_server: NatsServer, page: PageServer
 ) -> None:
     async with platform(nats_server) as (world, collect):
         await world.apply(policy())
         await world.apply(scaled(page))
         await world.observe(serving(), workload(pod("m-0", ready=False)))
-        await collect("a", interval_seconds=10)
+        await collect("a", interval_seconds=LONG_SECONDS)
         await eventually(lambda: world.of(serving()))
         await world.observe(serving(), workload(pod("m-0")))
-        await eventually(lambda: world.values(serving()) == [4.0], timeout=6)
-        assert len({event.id for event in world.samples}) == 2
+        await eventually(lambda: world.values(serving()) == [4.0], timeout=LONG_SECONDS / 2)
+        page.answer = good(gauge_page(9, "queue"))
+        renamed = policy(metrics=[{"metricName": "queue", "targetValue": 1}])
+        await world.apply(renamed, generation=2)
+        await eventually(lambda: world.values(serving()) == [4.0, 9.0], timeout=LONG_SECONDS / 2)
+        assert len({event.id for event in world.samples}) == 3
 
 
-async def test_a_changed_policy_is_sampled_anew_and_a_deleted_one_no_more(
-    nats_server: NatsServer, page: PageServer
+async def test_a_deleted_policy_is_sampled_no_more(
+    nats_server: NatsServer, page: PageServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with platform(nats_server) as (world, collect):
         await world.apply(policy())
@@ -168,11 +176,7 @@ async def test_a_changed_policy_is_sampled_anew_and_a_deleted_one_no_more(
         await world.observe(serving(), workload(pod()))
         await collect("a")
         await eventually(lambda: world.values(serving()))
-        page.answer = good(gauge_page(9, "queue"))
-        renamed = policy(metrics=[{"metricName": "queue", "targetValue": 1}])
-        await world.apply(renamed, generation=2)
-        await eventually(lambda: 9.0 in world.values(serving()))
-        await world.apply(renamed, deleted=True)
+        await world.apply(policy(), deleted=True)
         other = policy("other", homogeneousTarget=single("n"))
         await world.observe(serving("n"), workload())
         await world.apply(other)
@@ -181,6 +185,7 @@ async def test_a_changed_policy_is_sampled_anew_and_a_deleted_one_no_more(
         rounds = len(world.of(serving("n")))
         await eventually(lambda: len(world.of(serving("n"))) > rounds + 2)
         assert len(world.of(serving())) == before
+        assert "does not fit" not in told(caplog)
 
 
 async def test_a_policy_for_something_that_is_missing_is_silent_until_it_is_there(

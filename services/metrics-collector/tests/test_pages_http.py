@@ -152,6 +152,7 @@ async def test_a_flood_is_cut_off(head: bytes, part: bytes, reason: str) -> None
         (good(PAGE, "Content-Type: text/html"), "text/html"),
         (good(PAGE, "Content-Type: application/json"), "application/json"),
         (good(PAGE, "Content-Encoding: gzip"), "compressed"),
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"), "larger than"),
         (raw(b"", close=True), "closed before"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", close=True), "closed before"),
         (raw(b"HTTP/1.1 200", close=True), "closed before"),
@@ -251,6 +252,24 @@ async def test_a_pod_that_recovers_is_read_again() -> None:
         server.answer = good(PAGE)
         for _ in range(2):
             assert isinstance(await pages.read(pod(), page, WANTED), PodReading)
+
+
+async def test_a_pod_that_recovered_does_not_wait_with_those_that_hang() -> None:
+    async with (
+        page_server(silent) as slow,
+        page_server(silent) as server,
+        http_pages() as http,
+    ):
+        pages = pod_pages(http, timeout_seconds=0.3, concurrency=4)
+        page, other = (Page(item.endpoint.port, "/metrics") for item in (server, slow))
+        await asyncio.wait([pages.read(pod(), page, WANTED), pages.read(pod(), other, WANTED)])
+        server.answer = good(PAGE)
+        await pages.read(pod(), page, WANTED)
+        hanging = pages.read(pod(), other, WANTED)
+        await asyncio.sleep(0)
+        assert isinstance(await pages.read(pod(), page, WANTED), PodReading)
+        assert not hanging.done()
+        await hanging
 
 
 async def test_one_page_is_read_once_for_all_who_need_it_at_a_time() -> None:

@@ -54,6 +54,14 @@ def test_a_wake_up_in_a_fresh_round_is_the_sample_of_the_round() -> None:
     assert timetable.next_ms == 9 * INTERVAL_MS + phase_ms(KEY, INTERVAL_MS)
 
 
+def test_after_a_round_that_came_to_nothing_a_key_is_woken_at_once() -> None:
+    timetable, (first,) = started()
+    timetable.not_taken(first)
+    timetable.wake({KEY: "event"}, SOON + 1)
+    assert timetable.due(SOON + 1) == [Round(KEY, 7)]
+    timetable.not_taken(first._replace(key=serving("unknown")))
+
+
 def test_keys_that_are_gone_are_never_due_and_unknown_ones_are_not_woken() -> None:
     timetable, _ = started()
     timetable.wake({serving("other"): "event"}, SOON)
