@@ -64,6 +64,7 @@ class EventSpec:
 
 _S = Service
 _EVERYONE = frozenset(_S) - {_S.PROVISIONER}
+_DECISION_SECONDS = 90 * 24 * 3600
 _PEOPLE = frozenset({_S.CONSOLE, _S.CLI})
 
 
@@ -132,7 +133,14 @@ _ROWS = (
     ),
     _event(DemandSummed, _S.ROUTER, Stream.DEMAND, _S.AUTOSCALER, key="target"),
     _event(DemandPending, _S.ROUTER, Stream.DEMAND, _S.AUTOSCALER, key="target", ttl_seconds=3600),
-    _event(ScalingDemanded, _S.AUTOSCALER, Stream.DECISIONS, _S.OPTIMIZER, key="policy"),
+    _event(
+        ScalingDemanded,
+        _S.AUTOSCALER,
+        Stream.DECISIONS,
+        _S.OPTIMIZER,
+        key="policy",
+        ttl_seconds=_DECISION_SECONDS,
+    ),
     _event(
         ScalingDecided,
         _S.AUTOSCALER,
@@ -140,6 +148,7 @@ _ROWS = (
         _S.WORKLOAD_RECONCILER,
         _S.SPEC_WATCHER,
         key="target",
+        ttl_seconds=_DECISION_SECONDS,
     ),
     _event(
         ScalingAllocated,
@@ -148,6 +157,7 @@ _ROWS = (
         _S.WORKLOAD_RECONCILER,
         _S.SPEC_WATCHER,
         key="policy",
+        ttl_seconds=_DECISION_SECONDS,
     ),
     *(
         _event(

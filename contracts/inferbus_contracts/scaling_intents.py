@@ -9,12 +9,20 @@ object.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy, PolicyBody
-from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, MODEL_SERVING, find_kind
+from inferbus_contracts.resources.kinds import (
+    AUTOSCALING_POLICY,
+    AUTOSCALING_POLICY_BINDING,
+    KINDS,
+    MODEL_SERVING,
+    find_kind,
+)
 from inferbus_contracts.resources.metadata import ObjectReference
 from inferbus_contracts.resources.scaling_targets import (
     AutoscalingPolicyBinding,
@@ -100,6 +108,47 @@ class Settled:
     """The intent of each target."""
     problems: Mapping[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
     """By policy or binding."""
+
+    @property
+    def mixes(self) -> dict[ObjectKey, ScalingIntent]:
+        """The intents that mix several targets, by their owner."""
+        return {intent.owner.key: intent for intent in self.intents if intent.mix}
+
+
+class PolicyObjects:
+    """Policies and bindings folded from spec.changed, and who scales what by them."""
+
+    def __init__(self) -> None:
+        self._objects: dict[ObjectKey, PolicyObject] = {}
+        self._settled: Settled | None = Settled()
+
+    def take(self, key: ObjectKey, fact: SpecChanged) -> bool:
+        """Fold one fact in; whether it was about a policy or binding."""
+        if key.kind not in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING):
+            return False
+        self._settled = None
+        if fact.deleted:
+            self._objects.pop(key, None)
+        else:
+            self._objects[key] = read_policy_object(key, fact.uid, fact.generation, fact.object)
+        return True
+
+    @property
+    def settled(self) -> Settled:
+        """Who scales what, as of the last fact."""
+        if self._settled is None:
+            self._settled = settle(self._objects)
+        return self._settled
+
+
+def read_policy_object(
+    key: ObjectKey, uid: str, generation: int, document: Mapping[str, Any]
+) -> PolicyObject:
+    """A policy or binding from its normalised document."""
+    body = {name: value for name, value in document.items() if name != "status"}
+    resource = KINDS[key.kind].model.model_validate(body)
+    assert isinstance(resource, AutoscalingPolicy | AutoscalingPolicyBinding)
+    return PolicyObject(key=key, uid=uid, generation=generation, resource=resource)
 
 
 def settle(objects: Mapping[ObjectKey, PolicyObject]) -> Settled:

@@ -12,12 +12,12 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.observer import Observer
+from inferbus_shared.objects.picture import StoredObject
 from inferbus_shared.worklist import Worklist
 from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_objects import (
     DECISION_ANNOTATION,
     SCALE_MANAGER,
-    Stored,
     last_manager,
 )
 
@@ -67,7 +67,7 @@ class Announcer:
         await self._observer.observe(key, fact.uid, fact, causation_id=decision_of(fact))
 
 
-def announcement(stored: Stored) -> SpecChanged:
+def announcement(stored: StoredObject) -> SpecChanged:
     """The fact about a stored object."""
     body = normalised(stored.object)
     return SpecChanged(

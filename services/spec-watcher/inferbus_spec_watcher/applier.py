@@ -19,11 +19,11 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import POD
 from inferbus_shared.clock import Clock
+from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.object_store import ObjectStore, StaleError, too_contested
 from inferbus_spec_watcher.policies import owned_replicas
 from inferbus_spec_watcher.policy_objects import (
     DECISION_ANNOTATION,
-    Stored,
     Written,
     check,
     mark_deleted,
@@ -76,7 +76,7 @@ class Applier:
 
     async def scale(
         self, key: ObjectKey, number: int, decision_id: str, conditions: Preconditions
-    ) -> tuple[bool, Stored]:
+    ) -> tuple[bool, StoredObject]:
         """Set the replicas of a target or role; (whether this decision did, the object now)."""
 
         def plan() -> tuple[bool, Changes]:
@@ -96,7 +96,7 @@ class Applier:
 
     async def set_status(
         self, key: ObjectKey, status: dict[str, Any], conditions: Preconditions
-    ) -> Stored:
+    ) -> StoredObject:
         """Replace the status; the object afterwards."""
 
         def plan() -> tuple[None, Changes]:
@@ -146,14 +146,14 @@ class Applier:
                     return result
         raise too_contested(last)
 
-    def _existing(self, key: ObjectKey) -> Stored:
+    def _existing(self, key: ObjectKey) -> StoredObject:
         stored = self._store.get(key.owner)
         if stored is None:
             raise ProblemsError(not_found(key.owner))
         return stored
 
     def _result(self, item: PlannedObject) -> AppliedObject:
-        stored = self._store.get(item.key) or Stored(item.written.object, 0)
+        stored = self._store.get(item.key) or StoredObject(item.written.object, 0)
         metadata = item.written.object["metadata"]
         return AppliedObject(
             key=str(item.key),
@@ -169,7 +169,7 @@ def _needed(key: ObjectKey, written: Written) -> Changes:
     return {} if written.change is Change.UNCHANGED else {key: written.object}
 
 
-def _decided(stored: Stored, decision_id: str, role: str, number: int) -> bool:
+def _decided(stored: StoredObject, decision_id: str, role: str, number: int) -> bool:
     annotations = stored.object["metadata"].get("annotations", {})
     same = annotations.get(DECISION_ANNOTATION) == decision_id
     return same and replicas(stored.object, role) == number

@@ -22,9 +22,10 @@ from inferbus_contracts.canonical import canonical_json
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.service import Runtime
+from inferbus_shared.objects.picture import StoredObject, controller_uid, shown
 from inferbus_spec_watcher.applier import Applier
-from inferbus_spec_watcher.object_store import ObjectStore, controller_uid, shown
-from inferbus_spec_watcher.policy_objects import Stored, not_found
+from inferbus_spec_watcher.object_store import ObjectStore
+from inferbus_spec_watcher.policy_objects import not_found
 from inferbus_spec_watcher.policy_replicas import replicas
 from inferbus_spec_watcher.rejections import Rejections
 from inferbus_spec_watcher.settings import SpecWatcherSettings
@@ -130,7 +131,7 @@ def parse(text: str) -> ObjectKey:
         ) from None
 
 
-def _wanted(request: ListRequest, key: ObjectKey, stored: Stored) -> bool:
+def _wanted(request: ListRequest, key: ObjectKey, stored: StoredObject) -> bool:
     labels = stored.object["metadata"].get("labels", {})
     return (
         request.namespace in (None, key.namespace)

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 
 from inferbus_contracts.keys import ObjectKey
-from inferbus_spec_watcher.object_store import controller_uid
-from inferbus_spec_watcher.policy_objects import Stored
+from inferbus_shared.objects.picture import StoredObject, controller_uid
 
 
-def orphans(objects: Iterable[tuple[ObjectKey, Stored]]) -> list[ObjectKey]:
+def orphans(objects: Iterable[tuple[ObjectKey, StoredObject]]) -> list[ObjectKey]:
     """The keys of objects whose controlling owner is gone; by uid, so a namesake doesn't count."""
     known = list(objects)
     living = {stored.uid for _, stored in known}

@@ -16,6 +16,7 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import Kind
 from inferbus_contracts.resources.metadata import Resource
+from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_fields import (
     Conflict,
     Owners,
@@ -36,24 +37,6 @@ _NOT_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """An object as it stands in the bucket; revision 0 means that there is none yet."""
-
-    object: dict[str, Any]
-    revision: int
-
-    @property
-    def uid(self) -> str:
-        """Its uid."""
-        return str(self.object["metadata"]["uid"])
-
-    @property
-    def generation(self) -> int:
-        """Its generation."""
-        return int(self.object["metadata"]["generation"])
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
     """The object to write, or the same one when nothing changes."""
 
@@ -66,7 +49,7 @@ def spec_of(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in _NOT_SPEC}
 
 
-def check(key: ObjectKey, stored: Stored | None, wanted: Preconditions) -> None:
+def check(key: ObjectKey, stored: StoredObject | None, wanted: Preconditions) -> None:
     """Raise `ProblemsError` (CONFLICT, NOT_FOUND or ALREADY_EXISTS) when a condition isn't met."""
     if wanted.absent and stored is not None:
         raise ProblemsError(
@@ -109,7 +92,7 @@ def not_found(key: ObjectKey) -> Problem:
 
 def apply_document(
     key: ObjectKey,
-    stored: Stored | None,
+    stored: StoredObject | None,
     document: Mapping[str, Any],
     manager: str,
     *,
@@ -148,7 +131,7 @@ def _created(document: Mapping[str, Any], manager: str, uid: str, now_ms: int) -
     return body
 
 
-def _updated(stored: Stored, body: dict[str, Any], owners: Owners, manager: str) -> Written:
+def _updated(stored: StoredObject, body: dict[str, Any], owners: Owners, manager: str) -> Written:
     old = stored.object
     spec_changed = digest(spec_of(body)) != digest(spec_of(old))
     body["metadata"]["managedFields"] = _managed(owners, last_manager(old))
@@ -159,7 +142,7 @@ def _updated(stored: Stored, body: dict[str, Any], owners: Owners, manager: str)
     return Written(body, Change.CONFIGURED)
 
 
-def scale(stored: Stored, role: str, replicas: int, decision_id: str) -> Written:
+def scale(stored: StoredObject, role: str, replicas: int, decision_id: str) -> Written:
     """The object with the number of replicas that a decision gave it, or one role of it.
 
     Raises `KeyError` when it has no such role.
@@ -171,7 +154,7 @@ def scale(stored: Stored, role: str, replicas: int, decision_id: str) -> Written
     )
 
 
-def stamp(written: Written, stored: Stored | None, fields: Mapping[str, Any]) -> Written:
+def stamp(written: Written, stored: StoredObject | None, fields: Mapping[str, Any]) -> Written:
     """`written` with the fields that the platform itself sets on every object of its kind."""
     stamped = copy.deepcopy(written.object)
     owners = owners_of(stamped)
@@ -191,14 +174,14 @@ def typed(kind: Kind, document: Mapping[str, Any]) -> Resource:
     return kind.model.model_validate(body)
 
 
-def set_status(stored: Stored, status: Mapping[str, Any]) -> Written:
+def set_status(stored: StoredObject, status: Mapping[str, Any]) -> Written:
     """The object with another status; nothing else changes."""
     if digest(stored.object.get("status", {})) == digest(dict(status)):
         return Written(stored.object, Change.UNCHANGED)
     return Written({**stored.object, "status": dict(status)}, Change.CONFIGURED)
 
 
-def mark_deleted(stored: Stored, now_ms: int, grace_period_seconds: int) -> Written:
+def mark_deleted(stored: StoredObject, now_ms: int, grace_period_seconds: int) -> Written:
     """A pod that is to end; marking it again can only shorten its grace period."""
     metadata = stored.object["metadata"]
     known = metadata.get("deletionGracePeriodSeconds")

@@ -16,15 +16,15 @@ from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY_BINDING,
     SECRET,
 )
+from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_objects import (
-    Stored,
     Written,
     apply_document,
     check,
 )
 from inferbus_spec_watcher.policy_replicas import keeping_replicas
 
-Lookup = Callable[[ObjectKey], Stored | None]
+Lookup = Callable[[ObjectKey], StoredObject | None]
 ScaledRoles = Mapping[ObjectKey, frozenset[str]]
 """The roles of each object ("" for the object itself) whose replicas a policy owns."""
 

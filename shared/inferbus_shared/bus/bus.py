@@ -33,6 +33,9 @@ ASK_SECONDS = 10.0
 PUBLISH_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 0.25
 
+WOKEN_SECONDS = 3600
+"""How long a fired timer stays in its stream; the inbox that sources it keeps it longer."""
+
 
 class Bus:
     """The bus as one service instance sees it."""
@@ -169,32 +172,25 @@ def _silent(request_subject: str, reason: str) -> Problem:
     )
 
 
-def timer(
-    target_subject: str,
-    timer_subject: str,
-    data: EventData,
-    at_real_ms: int,
-    headers: dict[str, str],
-) -> Outgoing:
-    """A message that the server moves to `target_subject` at a real time, and no earlier.
+def timer(place: str, event: Outgoing, at_real_ms: int) -> Outgoing:
+    """`event` as a message that the server stores at a real time, and no earlier.
 
-    A later one on the same `timer_subject` replaces it. `headers` are those of the event that it
-    becomes.
+    Until then it stands on the subject `place`, where a later timer replaces it.
     """
-    kept = {name: value for name, value in headers.items() if name.startswith("ce-")}
+    kept = {name: value for name, value in event.headers.items() if name.startswith("ce-")}
     return Outgoing(
-        timer_subject,
-        data.to_json(),
+        place,
+        event.body,
         kept
         | {
             "Nats-Schedule": f"@at {format_time(at_real_ms)}",
-            "Nats-Schedule-Target": target_subject,
-            "Nats-Schedule-TTL": "1h",
+            "Nats-Schedule-Target": event.subject,
+            "Nats-Schedule-TTL": f"{WOKEN_SECONDS}s",
             "Nats-Rollup": "sub",
         },
     )
 
 
-def no_timer(timer_subject: str) -> Outgoing:
+def no_timer(place: str) -> Outgoing:
     """Takes the place of a timer that is no longer wanted."""
-    return Outgoing(timer_subject, b"", {"Nats-Rollup": "sub", "Nats-TTL": "1h"})
+    return Outgoing(place, b"", {"Nats-Rollup": "sub", "Nats-TTL": f"{WOKEN_SECONDS}s"})

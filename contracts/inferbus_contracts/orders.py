@@ -1,0 +1,65 @@
+"""Orders of people as they stand: what is frozen, and which decisions are approved.
+
+A scope is a target, `Namespace/_/<name>` or `Platform/_/all`; a thaw ends the freeze of exactly its
+own scope. Pure: folded from control.* events, time passed in.
+"""
+
+from dataclasses import dataclass
+
+from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed, Order
+from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+
+PLATFORM = ObjectKey("Platform", NO_NAMESPACE, "all")
+NAMESPACE_SCOPE = "Namespace"
+
+
+def namespace_scope(namespace: str) -> ObjectKey:
+    """The scope of everything in a namespace."""
+    return ObjectKey(NAMESPACE_SCOPE, NO_NAMESPACE, namespace)
+
+
+def scopes_of(target: ObjectKey) -> tuple[ObjectKey, ...]:
+    """The scopes that a target lies in, the widest first."""
+    whole = (target.owner,) if target.role else ()
+    return (PLATFORM, namespace_scope(target.namespace), *whole, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A freeze in force."""
+
+    scope: ObjectKey
+    order: ControlFrozen
+
+
+class Orders:
+    """All orders seen so far."""
+
+    def __init__(self) -> None:
+        self._frozen: dict[ObjectKey, tuple[int, ControlFrozen]] = {}
+        self._thawed_ms: dict[ObjectKey, int] = {}
+        self._approved: dict[ObjectKey, str] = {}
+
+    def take(self, scope: ObjectKey, order: Order, time_ms: int) -> None:
+        """Fold one order in; they may come in any order."""
+        if isinstance(order, ControlFrozen):
+            if time_ms >= self._frozen.get(scope, (0, order))[0]:
+                self._frozen[scope] = (time_ms, order)
+        elif isinstance(order, ControlThawed):
+            self._thawed_ms[scope] = max(time_ms, self._thawed_ms.get(scope, 0))
+        elif isinstance(order, ControlApproved):
+            self._approved[scope] = order.decision_id
+
+    def freeze(self, target: ObjectKey, now_ms: int) -> Freeze | None:
+        """The widest freeze that a target lies in."""
+        for scope in scopes_of(target):
+            since_ms, order = self._frozen.get(scope, (0, None))
+            if order is None or self._thawed_ms.get(scope, -1) >= since_ms:
+                continue
+            if order.until_ms is None or now_ms < order.until_ms:
+                return Freeze(scope, order)
+        return None
+
+    def approves(self, target: ObjectKey, decision_id: str) -> bool:
+        """Whether exactly this decision was approved."""
+        return self._approved.get(target) == decision_id

@@ -1,0 +1,69 @@
+"""From an event of the inbox to the core and back: what the decider shell calls."""
+
+from inferbus_autoscaler.core import Effects, decide
+from inferbus_autoscaler.events import Demanded, Event, Origin, applied, sampled, woken
+from inferbus_autoscaler.fact_fold import FactFold
+from inferbus_autoscaler.outcomes import ClearTimer, SetTimer
+from inferbus_autoscaler.state import TargetState
+from inferbus_contracts.base import EventData
+from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.events.scaling import ScalingApplied
+from inferbus_contracts.events.scaling import Woken as WokenData
+from inferbus_contracts.events.state import StateStored
+from inferbus_contracts.keys import ObjectKey
+from inferbus_shared.bus.decider import Timer, Verdict
+from inferbus_shared.bus.messages import Received
+
+
+class AutoscalerHandlers:
+    """The core with the facts it looks at."""
+
+    def __init__(self, facts: FactFold) -> None:
+        self._facts = facts
+
+    def state_key(self, event: Received[EventData]) -> ObjectKey | None:
+        """The key of the state that an event concerns."""
+        if isinstance(event.data, WokenData):
+            return event.key
+        return self._facts.state_key(event.key)
+
+    def decide(
+        self, key: ObjectKey, event: Received[EventData], before: StateStored | None
+    ) -> Verdict | None:
+        """What follows from one event; None where nothing does."""
+        state = TargetState.from_dict(before.state) if before else TargetState()
+        decision_id = before.decision_id if before else ""
+        facts = self._facts.facts(key, decision_id, event.time_ms)
+        after, effects = decide(state, read_event(event), facts, event.time_ms)
+        if after == state and not effects:
+            return None
+        return verdict(after, effects)
+
+
+def read_event(event: Received[EventData]) -> Event:
+    """An event as the core hears it."""
+    causes = [event.id, event.envelope.causation_id, event.envelope.correlation_id]
+    origin = Origin(
+        sequence=event.sequence, causes=tuple(dict.fromkeys(cause for cause in causes if cause))
+    )
+    if isinstance(event.data, MetricsSampled):
+        return sampled(event.data, origin)
+    if isinstance(event.data, ScalingApplied):
+        return applied(str(event.key), event.data, origin)
+    if isinstance(event.data, WokenData):
+        return woken(event.data, origin)
+    return Demanded(sequence=origin.sequence, causes=origin.causes)
+
+
+def verdict(after: TargetState, effects: Effects) -> Verdict:
+    """What the core wants, as the shell commits it."""
+    timer = None
+    decisions = []
+    for effect in effects:
+        if isinstance(effect, SetTimer):
+            timer = Timer(effect.at_ms, effect.reason)
+        elif isinstance(effect, ClearTimer):
+            timer = Timer(None)
+        else:
+            decisions.append(effect.data)
+    return Verdict(after.to_dict(), decisions, timer)

@@ -1,0 +1,137 @@
+"""The loop of a service that decides: event, state, core, one atomic commit.
+
+What follows from one event (new state, decisions, timer) is stored together, conditional on the
+state that it rests on. Whoever loses a race is rejected whole, reads the state again and, if that
+names the event already, acknowledges it. A crash between any two steps repeats the event and ends
+the same way. (DESIGN section 5, "Commit")
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from inferbus_contracts.base import EventData
+from inferbus_contracts.catalog import Stream
+from inferbus_contracts.envelope import event_id
+from inferbus_contracts.events.scaling import Woken
+from inferbus_contracts.events.state import StateStored
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.subjects import subject
+from inferbus_contracts.topology import state_type, timer_subject, woken_type
+from inferbus_shared.bus.bucket import direct_get
+from inferbus_shared.bus.bus import Bus, no_timer, timer
+from inferbus_shared.bus.fate import Retry
+from inferbus_shared.bus.messages import Outgoing, Received
+from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError, expecting
+
+AGAIN_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """When a key wakes itself; `at_ms` None takes a timer back."""
+
+    at_ms: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows from one event."""
+
+    state: dict[str, Any]
+    decisions: Sequence[EventData] = field(default=())
+    timer: Timer | None = None
+    """None leaves the timer as it is."""
+
+
+Decide = Callable[[ObjectKey, Received[EventData], StateStored | None], Verdict | None]
+"""(key of the state, event, state before) to what follows; None: nothing does."""
+
+KeyOf = Callable[[Received[EventData]], ObjectKey | None]
+"""The key of the state that an event is about; None: nobody's."""
+
+
+class Decider:
+    """Runs a pure core over an inbox."""
+
+    def __init__(self, bus: Bus, state_schema: int, decide: Decide, key_of: KeyOf) -> None:
+        self._bus = bus
+        self._schema = state_schema
+        self._decide = decide
+        self._key_of = key_of
+        self._state_type = state_type(bus.service)
+        self._woken_type = woken_type(bus.service)
+
+    async def handle(self, event: Received[EventData], _: Msg) -> None:
+        """One event of the inbox; raises `Retry` when the state changed underneath."""
+        key = self._key_of(event)
+        if key is None:
+            return
+        before, revision = await self._read(key)
+        if (
+            before is not None
+            and event.deliveries > 1
+            and event.sequence <= before.applied_sequence
+        ):
+            return
+        verdict = self._decide(key, event, before)
+        if verdict is None:
+            return
+        try:
+            await self._bus.commit(self._messages(key, event, before, revision, verdict))
+        except WrongSequenceError as error:
+            raise Retry(AGAIN_SECONDS, f"the state of {key} changed: {error}") from error
+        except UnknownOutcomeError as error:
+            raise Retry(AGAIN_SECONDS, f"the commit for {key} got no answer: {error}") from error
+
+    async def _read(self, key: ObjectKey) -> tuple[StateStored | None, int]:
+        entry = await direct_get(
+            self._bus.connection, Stream.DECISIONS, subject(self._state_type, key)
+        )
+        if entry is None or not entry.value:
+            return None, 0
+        return StateStored.from_json(entry.value), entry.revision
+
+    def _messages(
+        self,
+        key: ObjectKey,
+        event: Received[EventData],
+        before: StateStored | None,
+        revision: int,
+        verdict: Verdict,
+    ) -> list[Outgoing]:
+        decisions = [
+            self._bus.event(data, key, cause=event, ordinal=index)
+            for index, data in enumerate(verdict.decisions)
+        ]
+        last = decisions[-1].headers["ce-id"] if decisions else ""
+        state = StateStored(
+            state_schema=self._schema,
+            applied_sequence=event.sequence,
+            cause=event.id,
+            decision_id=last or (before.decision_id if before else ""),
+            state=verdict.state,
+        )
+        stored = self._bus.event(state, key, event_type=self._state_type, cause=event)
+        return [*decisions, *self._timers(key, event, verdict.timer), expecting(stored, revision)]
+
+    def _timers(
+        self, key: ObjectKey, event: Received[EventData], wanted: Timer | None
+    ) -> list[Outgoing]:
+        if wanted is None:
+            return []
+        place = timer_subject(self._bus.service, key)
+        if wanted.at_ms is None:
+            return [no_timer(place)]
+        woken = self._bus.event(
+            Woken(due_ms=wanted.at_ms, reason=wanted.reason),
+            key,
+            event_type=self._woken_type,
+            id=event_id(self._woken_type, key, f"{event.id}|{wanted.at_ms}"),
+            time_ms=wanted.at_ms,
+        )
+        at_real_ms = self._bus.clock.anchor.to_real(wanted.at_ms)
+        return [timer(place, woken, at_real_ms)]

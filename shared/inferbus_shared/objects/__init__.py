@@ -1,0 +1,1 @@
+"""The objects of the process substrate: a picture of them, and asking for changes."""
