@@ -13,21 +13,13 @@ from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
-from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
+from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
+from inferbus_contracts.scaling_intents import PolicyObject, read_policy_object, settle
 from inferbus_metrics_collector.plans import Page, SamplePlan
 from inferbus_metrics_collector.policy_selection import is_ready
-from inferbus_metrics_collector.policy_targets import (
-    NamespaceGrants,
-    Planned,
-    Stored,
-    plan_samples,
-)
+from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned, plan_samples
 
-MODELS: dict[str, type[AutoscalingPolicy] | type[AutoscalingPolicyBinding]] = {
-    "AutoscalingPolicy": AutoscalingPolicy,
-    "AutoscalingPolicyBinding": AutoscalingPolicyBinding,
-}
+KINDS_READ = (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)
 """The kinds of objects that are read."""
 
 
@@ -36,7 +28,7 @@ class Fleet:
     """Policies, bindings and workloads as they are known."""
 
     grants: NamespaceGrants
-    objects: dict[ObjectKey, Stored] = field(default_factory=dict)
+    objects: dict[ObjectKey, PolicyObject] = field(default_factory=dict)
     workloads: dict[ObjectKey, WorkloadObserved] = field(default_factory=dict)
     unreadable: dict[ObjectKey, Problem] = field(default_factory=dict)
     """Objects that don't fit their model."""
@@ -48,13 +40,9 @@ class Fleet:
         if data.deleted:
             return
         try:
-            resource = MODELS[key.kind].model_validate(data.object)
+            self.objects[key] = read_policy_object(key, data.uid, data.generation, data.object)
         except ValidationError as error:
             self.unreadable[key] = _unreadable(key, error)
-            return
-        self.objects[key] = Stored(
-            key=key, uid=data.uid, generation=data.generation, resource=resource
-        )
 
     def fold_workload(self, key: ObjectKey, data: WorkloadObserved) -> bool:
         """Take in a workload; True when its targets are to be sampled at once.
@@ -69,7 +57,7 @@ class Fleet:
 
     def planned(self) -> Planned:
         """What follows from the policies and bindings."""
-        planned = plan_samples(self.objects, self.grants)
+        planned = plan_samples(settle(self.objects), self.grants)
         problems = {key: (problem,) for key, problem in self.unreadable.items()}
         return Planned(plans=planned.plans, problems=planned.problems | problems)
 

@@ -6,7 +6,7 @@ from inferbus_contracts.services import Service
 from inferbus_metrics_collector.adapters_bus import BusSink
 from inferbus_metrics_collector.adapters_pages import HttpPages
 from inferbus_metrics_collector.adapters_prometheus import PrometheusQueries
-from inferbus_metrics_collector.core import MODELS, Fleet
+from inferbus_metrics_collector.core import KINDS_READ, Fleet
 from inferbus_metrics_collector.effects import Sampler
 from inferbus_metrics_collector.handlers import Collector
 from inferbus_metrics_collector.pod_pages import PodPages
@@ -43,7 +43,7 @@ async def serve(runtime: Runtime[MetricsCollectorSettings]) -> None:
         clock=bus.clock,
         metrics=SampleMetrics(runtime.registry),
     )
-    objects = [bus.follow("spec.changed", kind=kind) for kind in MODELS]
+    objects = [bus.follow("spec.changed", kind=kind) for kind in KINDS_READ]
     workloads = bus.follow("workload.observed")
     runtime.background(membership.run(), "membership")
     for follower in objects:

@@ -71,6 +71,4 @@ class SamplePlan:
     """The policy, or the binding that applies it."""
     identity: str
     """Uids and generations of the objects that the plan follows from."""
-    created_at_ms: int | None
-    """When the policy (binding) was created; None where unknown."""
     targets: tuple[TargetPlan, ...]

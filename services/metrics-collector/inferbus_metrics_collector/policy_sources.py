@@ -11,7 +11,7 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import PREFIX
-from inferbus_contracts.resources.metadata import LabelSelector, Resource
+from inferbus_contracts.resources.metadata import LabelSelector
 from inferbus_contracts.resources.metric_sources import (
     MetricEndpoint,
     MetricSource,
@@ -49,19 +49,13 @@ class Aggregations:
         return (self.by_metric or {}).get(metric, self.default)
 
 
-def aggregations(key: ObjectKey, *resources: Resource) -> Aggregations:
-    """What the annotation of the first of `resources` that has one says.
-
-    Raises `ProblemsError` when it can't be understood; `key` names the object in it.
-    """
-    for resource in resources:
-        text = resource.annotations.get(AGGREGATION)
-        if text is not None:
-            return _parse(key, text)
-    return Aggregations()
+def aggregations(owner: ObjectKey, annotations: Mapping[str, str]) -> Aggregations:
+    """What the annotation says; raises `ProblemsError` when it can't be understood."""
+    text = annotations.get(AGGREGATION)
+    return Aggregations() if text is None else _parse(owner, text)
 
 
-def _parse(key: ObjectKey, text: str) -> Aggregations:
+def _parse(owner: ObjectKey, text: str) -> Aggregations:
     default, by_metric = MetricKind.EXTERNAL_TOTAL, {}
     for part in text.split(","):
         name, equals, word = part.strip().rpartition("=")
@@ -71,7 +65,7 @@ def _parse(key: ObjectKey, text: str) -> Aggregations:
                 Problem(
                     code=ErrorCode.VALUE_OUT_OF_RANGE,
                     message="is neither a way to aggregate nor metric=way",
-                    object=str(key),
+                    object=str(owner),
                     field=f"metadata.annotations[{AGGREGATION}]",
                     value=text,
                     remedy="use total, average or utilisation, e.g. average or gpu=utilisation",

@@ -10,7 +10,8 @@ from inferbus_contracts.events.workload import PodFact, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
 from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
-from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned, Stored, plan_samples
+from inferbus_contracts.scaling_intents import PolicyObject, settle
+from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned, plan_samples
 
 API = "workload.serving.volcano.sh/v1alpha1"
 CREATED = "2026-01-01T00:00:00Z"
@@ -68,14 +69,13 @@ def role(**fields: Any) -> dict[str, Any]:
     return {"minReplicas": 0, "maxReplicas": 9} | fields
 
 
-def stored(resource: Scaler) -> Stored:
-    key = ObjectKey(resource.kind, "default", resource.metadata.name)
-    return Stored(key=key, uid=f"uid-{resource.metadata.name}", generation=1, resource=resource)
-
-
 def planned(*resources: Scaler, grants: NamespaceGrants = NO_GRANTS) -> Planned:
-    objects = [stored(resource) for resource in resources]
-    return plan_samples({item.key: item for item in objects}, grants)
+    objects = {
+        key: PolicyObject(key=key, uid=f"uid-{key.name}", generation=1, resource=resource)
+        for resource in resources
+        for key in [ObjectKey(resource.kind, "default", resource.metadata.name)]
+    }
+    return plan_samples(settle(objects), grants)
 
 
 def changed(resource: Scaler, generation: int = 1) -> SpecChanged:

@@ -203,16 +203,16 @@ def test_a_mix_that_shares_a_workload_with_an_older_policy_loses_as_a_whole() ->
 @pytest.mark.parametrize(
     ("target", "code", "field"),
     [
-        (single(ref={"name": None}), ErrorCode.MISSING_REFERENCE, "target.targetRef.name"),
+        (single(ref={"name": None}), ErrorCode.MISSING_FIELD, "spec.target.targetRef.name"),
         (
             single(ref={"namespace": "other"}),
             ErrorCode.PERMISSION_DENIED,
-            "target.targetRef.namespace",
+            "spec.target.targetRef.namespace",
         ),
         (
             prometheus(serverURL="http://169.254.169.254/"),
             ErrorCode.VALUE_OUT_OF_RANGE,
-            "target.metricSources.load.prometheus.serverURL",
+            "spec.target.metricSources.load.prometheus.serverURL",
         ),
         (
             single(
@@ -227,7 +227,7 @@ def test_a_mix_that_shares_a_workload_with_an_older_policy_loses_as_a_whole() ->
                 }
             ),
             ErrorCode.VALUE_OUT_OF_RANGE,
-            "target.labelSelector.matchExpressions",
+            "spec.target.labelSelector.matchExpressions",
         ),
     ],
 )
