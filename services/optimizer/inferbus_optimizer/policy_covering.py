@@ -15,8 +15,8 @@ from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
 
-MOST_STEPS = 200_000
-"""Steps of one group's change; only sizes made to be hard come near it."""
+MOST_STEPS = 100_000
+"""Steps of a run, about half a second; only sizes made to be hard come near it."""
 
 _NARROW = 32
 """Ways that the first run follows: its answer makes the bound of the full run tight."""
@@ -100,6 +100,7 @@ class _Search:
         self.demand = demand
         self.owners = owners
         self.proven = True
+        self.steps = 0
         size = cost = pivot = 0
         while size + groups[pivot].size * groups[pivot].pieces < demand:
             size += groups[pivot].size * groups[pivot].pieces
@@ -112,7 +113,7 @@ class _Search:
     def solve(self) -> Cover:
         """The best way, found narrowly first and then in full."""
         self._run(_NARROW)
-        self.proven = True
+        self.proven, self.steps = True, 0
         self._run(None)
         return Cover(self._pieces(*self.best), self.proven)
 
@@ -142,16 +143,15 @@ class _Search:
         size_step, cost_step = sign * group.size, sign * group.cost
         limit = self._cost(*self.best) * self.groups[self.pivot].size
         found: dict[int, _Way] = {}
-        steps = 0
         for way in sorted(ways, key=self._bound):
             room = limit - self._bound(way)
             if room < 0:
                 break
             most = min(group.pieces, room // slope) if slope else group.pieces
-            steps += most + 1
-            if steps > MOST_STEPS:
+            if self.steps + most >= MOST_STEPS:
                 self.proven = False
                 break
+            self.steps += most + 1
             size, cost = way.size, way.cost
             for changed in range(most + 1):
                 known = found.get(size)
