@@ -89,7 +89,7 @@ class Scan:
 
 def scan(page: bytes, wanted: Iterable[str]) -> Scan:
     """The samples of the `wanted` families on a page, whatever their type turns out to be."""
-    names = frozenset(wanted)
+    names = frozenset(filter(None, wanted))
     if not names:
         return Scan()
     types: dict[str, str] = {}
@@ -137,10 +137,11 @@ def _pattern(names: frozenset[str]) -> re.Pattern[bytes]:
     Groups: `# TYPE` or nothing, name, labels, value or type, what follows it; or for a line that
     only begins like one, its name and the rest.
     """
-    stems = sorted({_SUFFIX.sub("", name, count=1) for name in names})
-    stem = b"|".join(re.escape(text.encode()) for text in stems)
+    stems = sorted({(_SUFFIX.sub("", name, count=1) or name).encode() for name in names})
+    stem = b"|".join(map(re.escape, stems))
+    begins = b"".join(sorted({re.escape(text[:1]) for text in stems}))
     return re.compile(
-        rb"\n[ \t]*(#[ \t]*TYPE[ \t]+)?"
+        rb"\n(?=[#\s" + begins + rb"])[ \t]*(#[ \t]*TYPE[ \t]+|)"
         rb"((?:" + stem + rb")(?:_total)?(?:_bucket|_sum|_count)?)(?![\w:])[ \t]*"
         rb"(?:(\{[^\n]*\})?(?<=[}\s])[ \t]*([^\s{}]+)([^\n]*)|([^\n]*))"
     )

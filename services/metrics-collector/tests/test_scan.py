@@ -143,6 +143,12 @@ def test_names_that_begin_alike_and_absent_ones_are_told_apart() -> None:
     assert scan(page, {"loads"}).family("loads") is not None
 
 
+@pytest.mark.parametrize("name", ["", "_total", "_count"])
+def test_a_name_that_is_nothing_but_a_suffix_takes_no_other_lines(name: str) -> None:
+    found = scan(b"# HELP x y\n# TYPE x gauge\nx 1\n{} 2\n _ 3\n", {name})
+    assert (found.malformed_lines, found.samples) == (0, {})
+
+
 def test_openmetrics_counters_and_exemplars_are_understood() -> None:
     page = (
         b'# TYPE c counter\nc_total 5 # {trace_id="a"} 1.0\n'
