@@ -38,7 +38,7 @@ class Orders:
     def __init__(self) -> None:
         self._frozen: dict[ObjectKey, tuple[int, ControlFrozen]] = {}
         self._thawed_ms: dict[ObjectKey, int] = {}
-        self._approved: dict[ObjectKey, str] = {}
+        self._approved: dict[ObjectKey, ControlApproved] = {}
 
     def take(self, scope: ObjectKey, order: Order, time_ms: int) -> None:
         """Fold one order in; they may come in any order."""
@@ -48,7 +48,7 @@ class Orders:
         elif isinstance(order, ControlThawed):
             self._thawed_ms[scope] = max(time_ms, self._thawed_ms.get(scope, 0))
         elif isinstance(order, ControlApproved):
-            self._approved[scope] = order.decision_id
+            self._approved[scope] = order
 
     def freeze(self, target: ObjectKey, now_ms: int) -> Freeze | None:
         """The widest freeze that a target lies in."""
@@ -56,10 +56,16 @@ class Orders:
             since_ms, order = self._frozen.get(scope, (0, None))
             if order is None or self._thawed_ms.get(scope, -1) >= since_ms:
                 continue
-            if order.until_ms is None or now_ms < order.until_ms:
+            if in_force(order, now_ms):
                 return Freeze(scope, order)
         return None
 
-    def approves(self, target: ObjectKey, decision_id: str) -> bool:
-        """Whether exactly this decision was approved."""
-        return self._approved.get(target) == decision_id
+    def approves(self, target: ObjectKey, decision_id: str, now_ms: int) -> bool:
+        """Whether exactly this decision was approved, and still is."""
+        order = self._approved.get(target)
+        return order is not None and order.decision_id == decision_id and in_force(order, now_ms)
+
+
+def in_force(order: Order, now_ms: int) -> bool:
+    """Whether an order's time isn't over yet."""
+    return order.until_ms is None or now_ms < order.until_ms

@@ -23,6 +23,7 @@ from inferbus_contracts.topology import (
     MEMBERS_BUCKET,
     OBJECTS_BUCKET,
     PAYLOADS_STORE,
+    WORKLOADS_BUCKET,
     DurableSpec,
     Topology,
     bucket_stream,
@@ -75,6 +76,9 @@ def _publishes(service: Service, topology: Topology) -> Iterator[str]:
     yield from _payloads()
     if service is Service.SPEC_WATCHER:
         yield bucket_subject(OBJECTS_BUCKET)
+    if service is Service.WORKLOAD_RECONCILER:
+        yield bucket_subject(WORKLOADS_BUCKET)
+        yield f"{_API}.DIRECT.GET.{bucket_stream(WORKLOADS_BUCKET)}.{bucket_subject(WORKLOADS_BUCKET)}"
 
 
 def _requests(service: Service) -> Iterator[str]:

@@ -29,6 +29,8 @@ MAX_DELIVER_ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"
 OBJECTS_BUCKET = "objects"
 MEMBERS_BUCKET = "members"
 CLOCK_BUCKET = "clock"
+WORKLOADS_BUCKET = "workloads"
+"""What the reconciler must remember about a workload that its pods can't tell."""
 PAYLOADS_STORE = "payloads"
 """Object store of bodies over `MAX_BODY_BYTES`."""
 
@@ -308,6 +310,7 @@ def _buckets() -> tuple[StreamSpec, ...]:
         bucket(OBJECTS_BUCKET, 0.1, marker=HOUR),
         bucket(MEMBERS_BUCKET, 0.001, max_age_seconds=MEMBER_TTL_SECONDS, in_memory=True),
         bucket(CLOCK_BUCKET, 0.005),
+        bucket(WORKLOADS_BUCKET, 0.02),
     )
 
 

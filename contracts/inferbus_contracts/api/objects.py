@@ -163,7 +163,10 @@ class DeleteRequest(EventData):
 
 
 class DeleteReply(Reply):
-    """Empty when it was accepted; deleting what is already gone is accepted."""
+    """The deletion was accepted; deleting what is already gone is accepted."""
+
+    revision: int = 0
+    """The revision at which the object is gone, or marked; 0 when it was gone before."""
 
 
 class ScaleRequest(EventData):

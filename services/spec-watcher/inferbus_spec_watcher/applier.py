@@ -114,8 +114,8 @@ class Applier:
         *,
         grace_period_seconds: int | None = None,
         final: bool = False,
-    ) -> None:
-        """Delete an object; a pod is only marked until `final`."""
+    ) -> int:
+        """Delete an object; a pod is only marked until `final`. The revision of that."""
 
         def plan() -> tuple[None, Changes]:
             stored = self._store.get(key)
@@ -130,6 +130,7 @@ class Applier:
             return None, _needed(key, mark_deleted(stored, self._clock.now_ms(), grace))
 
         await self._change(plan)
+        return self._store.last_revision(key)
 
     async def _change(self, plan: Callable[[], tuple[PlanT, Changes]]) -> PlanT:
         last = ObjectKey("", "", "")

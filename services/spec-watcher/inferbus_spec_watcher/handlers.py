@@ -93,13 +93,13 @@ class ObjectApi:
 
     async def delete(self, request: DeleteRequest) -> DeleteReply:
         """Delete an object; what it owns follows."""
-        await self._applier.delete(
+        revision = await self._applier.delete(
             parse(request.key),
             request.preconditions,
             grace_period_seconds=request.grace_period_seconds,
             final=request.final,
         )
-        return DeleteReply()
+        return DeleteReply(revision=revision)
 
     async def scale(self, request: ScaleRequest) -> ScaleReply:
         """Set replicas."""

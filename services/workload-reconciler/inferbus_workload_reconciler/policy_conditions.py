@@ -1,9 +1,9 @@
 """Conditions: what a workload says of itself to people and to other controllers.
 
-Types and reasons are those that users know (modelserving spec 3.13, llmaz spec 4.1); what is added
-to them speaks of the workload's doubts.
+Types and reasons are those that users know (modelserving spec 3.13; LeaderWorkerSet has the same);
+what is added to them speaks of the workload's doubts.
 
-Invariant: of a ModelServing's three phases exactly one is True; a condition's transition time
+Invariant: of a workload's three phases exactly one is True; a condition's transition time
 changes if and only if its status does, its message whenever there is something else to say (defect
 MS_D22).
 """
@@ -40,10 +40,10 @@ def truth(value: bool) -> ConditionStatus:
     return ConditionStatus.TRUE if value else ConditionStatus.FALSE
 
 
-def serving_conditions(
+def phase_conditions(
     *, settled: bool, rolling: bool, unsettled: Sequence[int], available: int, wanted: int
 ) -> list[Condition]:
-    """The three phases of a ModelServing."""
+    """The three phases of a workload."""
     if settled:
         active, reason = AVAILABLE, "AllGroupsReady"
         message = f"all {available} groups are ready"
@@ -55,22 +55,6 @@ def serving_conditions(
     return [
         Condition(type_, truth(type_ == active), reason, message)
         for type_ in (AVAILABLE, PROGRESSING, UPDATE_IN_PROGRESS)
-    ]
-
-
-def inference_conditions(settled: bool, previous: Mapping[str, Any]) -> list[Condition]:
-    """The conditions of an inference Service; Progressing stays as it was once it is available."""
-    before = {one.get("type"): one.get("status") for one in previous.get("conditions") or ()}
-    if settled:
-        return [Condition(AVAILABLE, ConditionStatus.TRUE, "ServiceReady", "all groups are ready")]
-    progressing = Condition(
-        PROGRESSING, ConditionStatus.TRUE, "ServiceInProgress", "groups are not all ready"
-    )
-    if AVAILABLE not in before:
-        return [progressing]
-    return [
-        progressing,
-        Condition(AVAILABLE, ConditionStatus.FALSE, "ServiceNotReady", "groups are not all ready"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Names, labels and environment of an inference Service's children.
+"""Names, labels and environment of a LeaderWorkerSet's children.
 
 Users' commands and selectors are written for LeaderWorkerSet, so groups that run without it look
 the same (llmaz spec 2.4, 2.5; the variables come before the user's, as LeaderWorkerSet puts them).

@@ -80,10 +80,10 @@ def _model_serving(document: FieldReader) -> WorkloadSpec:
     )
 
 
-def _inference_service(document: FieldReader) -> WorkloadSpec:
+def _leader_worker_set(document: FieldReader) -> WorkloadSpec:
     """A leader with its workers, as one role with one replica per group."""
     metadata, spec, key = _identity(document)
-    template = spec.part("workloadTemplate")
+    template = spec.part("leaderWorkerTemplate")
     worker = template.need("workerTemplate", Mapping)
     role = {
         "name": ROLE,
@@ -112,8 +112,11 @@ def _inference_service(document: FieldReader) -> WorkloadSpec:
 
 _PARSERS: Final[dict[str, Callable[[FieldReader], WorkloadSpec]]] = {
     "ModelServing": _model_serving,
-    "Service": _inference_service,
+    "LeaderWorkerSet": _leader_worker_set,
 }
+
+PLANNED_KINDS: Final = frozenset(_PARSERS)
+"""Kinds whose objects are workloads."""
 
 
 def _identity(document: FieldReader) -> tuple[FieldReader, FieldReader, ObjectKey]:

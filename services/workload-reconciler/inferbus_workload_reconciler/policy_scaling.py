@@ -7,22 +7,20 @@ Invariant: a request is conditional on the very object and generation that the d
 from, so a stale decision changes nothing; and nothing is scaled in a frozen scope.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
 from inferbus_contracts.errors import ErrorCode
-from inferbus_contracts.events.control import ControlApproved, ControlFrozen
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
     ScalingAllocated,
     ScalingApplied,
     ScalingDecided,
 )
-from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
-
-PLATFORM = ObjectKey("Platform", NO_NAMESPACE, "all")
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Orders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +44,6 @@ class ScaleTarget:
     generation: int
     replicas: int | None
     """None when the object has no such role."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
-    """Orders in force: freezes by scope, and approvals."""
-
-    frozen: Mapping[ObjectKey, ControlFrozen]
-    approved: Iterable[ControlApproved] = ()
 
 
 def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> ScaleDecision:
@@ -114,12 +104,13 @@ def decide_scale(
         return _outcome(decision, ApplyOutcome.ADVISED, target, "the policy only advises")
     if target.replicas == decision.replicas:
         return _outcome(decision, ApplyOutcome.UNCHANGED, target)
-    freeze = _freeze(decision.target, orders, now_ms)
+    freeze = orders.freeze(decision.target, now_ms)
     if freeze is not None:
-        scope, order = freeze
-        message = f"{scope} is frozen by {order.who}: {order.why}"
+        message = f"{freeze.scope} is frozen by {freeze.order.who}: {freeze.order.why}"
         return _outcome(decision, ApplyOutcome.FROZEN, target, message)
-    if decision.apply == "approve" and not _approved(decision, orders, now_ms):
+    if decision.apply == "approve" and not orders.approves(
+        decision.target, decision.decision_id, now_ms
+    ):
         return _outcome(decision, ApplyOutcome.AWAITING_APPROVAL, target)
     if target.generation != decision.generation:
         message = f"decided for generation {decision.generation}, now {target.generation}"
@@ -148,39 +139,6 @@ def applied(decision: ScaleDecision, target: ScaleTarget, reply: ScaleReply) -> 
         generation=reply.generation,
         uid=reply.uid,
     )
-
-
-def frozen_by(target: ObjectKey, orders: Orders, now_ms: int) -> ControlFrozen | None:
-    """The order that holds a target, if one does."""
-    freeze = _freeze(target, orders, now_ms)
-    return None if freeze is None else freeze[1]
-
-
-def _scopes(target: ObjectKey) -> tuple[ObjectKey, ...]:
-    """Everything that contains a target, the narrowest first."""
-    namespace = ObjectKey("Namespace", NO_NAMESPACE, target.namespace)
-    return (target, target.owner, namespace, PLATFORM)
-
-
-def _freeze(
-    target: ObjectKey, orders: Orders, now_ms: int
-) -> tuple[ObjectKey, ControlFrozen] | None:
-    for scope in _scopes(target):
-        order = orders.frozen.get(scope)
-        if order is not None and _in_force(order, now_ms):
-            return scope, order
-    return None
-
-
-def _approved(decision: ScaleDecision, orders: Orders, now_ms: int) -> bool:
-    return any(
-        order.decision_id == decision.decision_id and _in_force(order, now_ms)
-        for order in orders.approved
-    )
-
-
-def _in_force(order: ControlFrozen | ControlApproved, now_ms: int) -> bool:
-    return order.until_ms is None or now_ms < order.until_ms
 
 
 def _outcome(

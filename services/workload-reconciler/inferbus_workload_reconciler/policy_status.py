@@ -15,8 +15,7 @@ from typing import Any
 from inferbus_workload_reconciler.policy_budget import Limits
 from inferbus_workload_reconciler.policy_conditions import (
     Condition,
-    inference_conditions,
-    serving_conditions,
+    phase_conditions,
     stamp,
 )
 from inferbus_workload_reconciler.policy_naming_lws import LeaderWorkerConvention
@@ -133,18 +132,15 @@ def status_document(
     now_ms: int,
 ) -> dict[str, Any]:
     """The object's status; conditions that say the same as in `previous` keep their times."""
-    if isinstance(workload.convention, LeaderWorkerConvention):
-        document = _inference_status(status)
-        conditions = inference_conditions(status.settled, previous)
-    else:
-        document = _serving_status(status)
-        conditions = serving_conditions(
-            settled=status.settled,
-            rolling=status.rolling,
-            unsettled=status.unsettled,
-            available=status.available,
-            wanted=status.wanted,
-        )
+    conditions = phase_conditions(
+        settled=status.settled,
+        rolling=status.rolling,
+        unsettled=status.unsettled,
+        available=status.available,
+        wanted=status.wanted,
+    )
+    leads = isinstance(workload.convention, LeaderWorkerConvention)
+    document = _leader_worker_status(status) if leads else _serving_status(status)
     stored = previous.get("conditions") or ()
     stamped = stamp(stored, (*conditions, *extra), status.generation, now_ms)
     return {"observedGeneration": status.generation, **document, "conditions": stamped}
@@ -162,5 +158,11 @@ def _serving_status(status: WorkloadStatus) -> dict[str, Any]:
     }
 
 
-def _inference_status(status: WorkloadStatus) -> dict[str, Any]:
-    return {"replicas": status.replicas, "selector": status.label_selector}
+def _leader_worker_status(status: WorkloadStatus) -> dict[str, Any]:
+    """LeaderWorkerSet's own names."""
+    return {
+        "replicas": status.replicas,
+        "readyReplicas": status.available,
+        "updatedReplicas": status.updated,
+        "hpaPodSelector": status.label_selector,
+    }

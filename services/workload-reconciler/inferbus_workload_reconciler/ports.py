@@ -1,4 +1,4 @@
-"""What the reconciler needs from the world: one substrate that runs pods, and one store of objects.
+"""What the reconciler needs from the world: a substrate that runs pods and keeps their objects.
 
 The Kubernetes adapter and the process adapter both implement `Substrate`; everything above it is
 the same code (DESIGN section 8). Each call is safe to repeat: creating what exists and deleting
@@ -56,34 +56,22 @@ class Substrate(Protocol):
         """Create an object unless one of that name exists."""
         ...
 
-    async def delete(self, action: Delete) -> ActionResult:
+    async def delete(self, workload: WorkloadSpec, action: Delete) -> ActionResult:
         """Request the deletion of an object if it still has that uid."""
         ...
 
-    async def scale(self, request: ScaleRequest) -> ScaleReply:
-        """Set the replicas of a target, conditional on uid and generation."""
-        ...
-
-
-class WorkloadStore(Protocol):
-    """Where the workload objects are kept."""
-
-    async def load_memory(self, workload: WorkloadSpec) -> Mapping[str, Any]:
-        """The memory document of the last plan; empty when there is none.
-
-        Loaded before the children are observed; `core.is_stale` says whether they are older all
-        the same.
-        """
-        ...
-
-    async def store_memory(self, workload: WorkloadSpec, document: Mapping[str, Any]) -> None:
-        """Store the memory document, before the plan's actions are carried out.
-
-        Raises `ProblemsError` when it can't, or when the stored document isn't the one that was
-        loaded; then the plan is dropped and made again.
-        """
+    def status_of(self, key: ObjectKey) -> Mapping[str, Any]:
+        """The status that a workload object has now; empty without one."""
         ...
 
     async def report(self, workload: WorkloadSpec, status: Mapping[str, Any]) -> None:
         """Write the object's status, conditional on its uid."""
+        ...
+
+    async def caught_up(self, revision: int) -> None:
+        """Wait until views show a revision that was seen before."""
+        ...
+
+    async def scale(self, request: ScaleRequest) -> ScaleReply:
+        """Set the replicas of a target, conditional on uid and generation."""
         ...

@@ -1,7 +1,7 @@
 """What a workload should be, in the planner's own words.
 
 Two kinds of object are planned by the same rules: a ModelServing, whose groups hold several roles,
-and an inference Service, whose groups are one leader with its workers. Both parse into
+and a LeaderWorkerSet, whose groups are one leader with its workers. Both parse into
 `WorkloadSpec`; what differs between them (names, labels, environment, services) is a `Convention`.
 
 Invariant: everything here is immutable, and a `RoleTemplate` holds exactly what its hash covers:

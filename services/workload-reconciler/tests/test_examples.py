@@ -21,6 +21,20 @@ def stored(file: str, kind: str) -> dict[str, Any]:
     return document
 
 
+def as_leader_worker_set(service: dict[str, Any]) -> dict[str, Any]:
+    """What the service's expansion makes of it, without what the expansion injects."""
+    spec = service["spec"]
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": service["metadata"],
+        "spec": {
+            "replicas": spec["replicas"],
+            "leaderWorkerTemplate": spec["workloadTemplate"],
+        },
+    }
+
+
 def env(world: World, pod: str, container: int = 0) -> dict[str, Any]:
     variables = world.pod(pod)["spec"]["containers"][container]["env"]
     return {one["name"]: one.get("value") for one in variables}
@@ -52,7 +66,7 @@ def test_prefill_and_decode_recreated_as_a_group_after_a_minute() -> None:
 
 
 def test_a_multi_node_inference_service() -> None:
-    world = World(stored("llmaz/multi-nodes-service.yaml", "Service"))
+    world = World(as_leader_worker_set(stored("llmaz/multi-nodes-service.yaml", "Service")))
     world.settle()
     name = "llama3-405b-instruct"
     assert world.pod_names() == [f"{name}-0", f"{name}-0-1", f"{name}-1", f"{name}-1-1"]

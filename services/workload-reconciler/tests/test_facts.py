@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from workload_builders import inference_service, pod_template, role, serving
+from workload_builders import leader_worker_set, pod_template, role, serving
 from workload_world import START_MS, World
 
 from inferbus_contracts.events.workload import WorkloadObserved
@@ -82,8 +82,8 @@ def test_a_failing_pod_and_what_keeps_the_workload_back() -> None:
     assert told.frozen
 
 
-def test_groups_of_an_inference_service_have_no_roles() -> None:
-    world = World(inference_service(2, size=2))
+def test_groups_of_a_leader_worker_set_have_no_roles() -> None:
+    world = World(leader_worker_set(2, size=2))
     world.settle()
     told = facts(world)
     assert told.roles == []

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from workload_builders import inference_service, role, serving
+from workload_builders import leader_worker_set, role, serving
 
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_workload_reconciler.policy_parsing import parse_workload
@@ -42,25 +42,25 @@ def test_rolling_update_knobs_of_groups_do_not_apply_to_role_updates() -> None:
         ("None", RecoveryPolicy.NONE),
     ],
 )
-def test_restart_policies_of_an_inference_service(
+def test_restart_policies_of_an_leader_worker_set(
     policy: str | None, recovery: RecoveryPolicy
 ) -> None:
-    assert parse_workload(inference_service(restartPolicy=policy)).recovery is recovery
+    assert parse_workload(leader_worker_set(restartPolicy=policy)).recovery is recovery
 
 
 @pytest.mark.parametrize(("size", "workers"), [(None, 0), (1, 0), (4, 3)])
 def test_the_size_of_a_leader_worker_group_counts_the_leader(
     size: int | None, workers: int
 ) -> None:
-    document = inference_service()
-    document["spec"]["workloadTemplate"]["size"] = size
+    document = leader_worker_set()
+    document["spec"]["leaderWorkerTemplate"]["size"] = size
     assert parse_workload(document).roles[0].template.worker_replicas == workers
 
 
 def test_without_a_leader_template_the_leader_is_built_like_a_worker() -> None:
-    alone = parse_workload(inference_service(size=2)).roles[0].template
+    alone = parse_workload(leader_worker_set(size=2)).roles[0].template
     assert alone.entry == alone.worker
-    led = parse_workload(inference_service(size=2, leader=True)).roles[0].template
+    led = parse_workload(leader_worker_set(size=2, leader=True)).roles[0].template
     assert led.entry.spec["containers"][0]["image"] == "a-leader"
 
 
@@ -119,8 +119,8 @@ def test_a_broken_object_is_told_with_the_field_and_never_planned(
 
 
 def test_a_restart_policy_that_does_not_exist_is_told() -> None:
-    with pytest.raises(ProblemsError, match=r"spec\.workloadTemplate\.restartPolicy"):
-        parse_workload(inference_service(restartPolicy="Sometimes"))
+    with pytest.raises(ProblemsError, match=r"spec\.leaderWorkerTemplate\.restartPolicy"):
+        parse_workload(leader_worker_set(restartPolicy="Sometimes"))
 
 
 def test_a_kind_that_is_not_planned_is_told() -> None:

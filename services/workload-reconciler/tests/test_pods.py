@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from workload_builders import inference_service, pod_template, role, serving, workload
+from workload_builders import leader_worker_set, pod_template, role, serving, workload
 
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_workload_reconciler.policy_parsing import parse_workload
@@ -82,7 +82,7 @@ def test_injected_variables_come_last_and_replace_the_users_in_all_containers() 
 def test_leader_worker_variables_come_first_so_that_the_users_can_use_them() -> None:
     env = [{"name": "LWS_WORKER_INDEX", "valueFrom": {}}, {"name": "B", "value": "1"}]
     worker = {"spec": {"containers": [{"name": "model-runner", "env": env}]}}
-    spec = parse_workload(inference_service(size=2, workerTemplate=worker))
+    spec = parse_workload(leader_worker_set(size=2, workerTemplate=worker))
     pod = render_pod(spec, Slot(1, "default", 0, 1), spec.roles[0].template, "rev")
     assert pod["spec"]["containers"][0]["env"] == [
         {"name": "LWS_LEADER_ADDRESS", "value": "p-1.p.default"},
@@ -130,9 +130,9 @@ def test_ms_t86_without_gang_scheduling_pods_carry_nothing_of_volcano() -> None:
     assert rendered(parse_workload(document), volcano=False)["metadata"]["annotations"] == {}
 
 
-def test_an_inference_service_keeps_its_templates_scheduler() -> None:
+def test_a_leader_worker_set_keeps_its_templates_scheduler() -> None:
     worker = {"spec": {"schedulerName": "inftyai-scheduler", "containers": []}}
-    spec = parse_workload(inference_service(workerTemplate=worker))
+    spec = parse_workload(leader_worker_set(workerTemplate=worker))
     pod = render_pod(spec, Slot(0, "default", 0, 0), spec.roles[0].template, "rev")
     assert pod["spec"]["schedulerName"] == "inftyai-scheduler"
 

@@ -8,7 +8,7 @@ from workload_builders import role, serving
 
 from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
 from inferbus_contracts.errors import ErrorCode, Problem
-from inferbus_contracts.events.control import ControlApproved, ControlFrozen
+from inferbus_contracts.events.control import ControlApproved, ControlFrozen, Order
 from inferbus_contracts.events.scaling import (
     Allocation,
     ApplyOutcome,
@@ -18,21 +18,20 @@ from inferbus_contracts.events.scaling import (
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Orders
 from inferbus_workload_reconciler.policy_scaling import (
-    Orders,
     ScaleDecision,
     ScaleTarget,
     applied,
     decide_scale,
     from_allocated,
     from_decided,
-    frozen_by,
     read_target,
 )
 
 TARGET = ObjectKey("ModelServing", "prod", "chat")
 ROLE = TARGET._replace(role="decode")
-NONE = Orders(frozen={})
+NONE = Orders()
 NOW_MS = 1_000_000
 
 DECISION = ScaleDecision(
@@ -47,6 +46,13 @@ def freeze(until_ms: int | None = None) -> ControlFrozen:
 
 def approve(decision_id: str = "d1", until_ms: int | None = None) -> ControlApproved:
     return ControlApproved(who="kim", why="ok", until_ms=until_ms, decision_id=decision_id)
+
+
+def orders_of(*orders: tuple[ObjectKey, Order]) -> Orders:
+    folded = Orders()
+    for scope, order in orders:
+        folded.take(scope, order, NOW_MS - 1)
+    return folded
 
 
 def outcome(
@@ -112,10 +118,9 @@ def test_decisions_that_are_not_carried_out(
     ],
 )
 def test_an_order_holds_everything_in_its_scope(scope: str, holds: bool) -> None:
-    orders = Orders(frozen={ObjectKey.parse(scope): freeze()})
+    orders = orders_of((ObjectKey.parse(scope), freeze()))
     result = decide_scale(DECISION, STORED, orders, NOW_MS)
     assert isinstance(result, ScaleRequest) is not holds
-    assert (frozen_by(TARGET, orders, NOW_MS) is not None) is holds
     if isinstance(result, ScalingApplied):
         assert result.outcome is ApplyOutcome.FROZEN
         assert "kim" in result.message
@@ -123,18 +128,18 @@ def test_an_order_holds_everything_in_its_scope(scope: str, holds: bool) -> None
 
 
 def test_freezing_a_whole_object_holds_its_roles() -> None:
-    orders = Orders(frozen={TARGET: freeze()})
+    orders = orders_of((TARGET, freeze()))
     assert outcome(replace(DECISION, target=ROLE), orders=orders).outcome is ApplyOutcome.FROZEN
 
 
 @pytest.mark.parametrize(("until_ms", "holds"), [(NOW_MS + 1, True), (NOW_MS, False)])
 def test_an_order_ends_when_it_said_so(until_ms: int, holds: bool) -> None:
-    orders = Orders(frozen={TARGET: freeze(until_ms)})
+    orders = orders_of((TARGET, freeze(until_ms)))
     assert isinstance(decide_scale(DECISION, STORED, orders, NOW_MS), ScalingApplied) is holds
 
 
 def test_an_advised_or_unchanged_number_is_told_as_such_even_when_frozen() -> None:
-    orders = Orders(frozen={TARGET: freeze()})
+    orders = orders_of((TARGET, freeze()))
     advised = outcome(replace(DECISION, apply="advise"), orders=orders)
     unchanged = outcome(replace(DECISION, replicas=2), orders=orders)
     assert advised.outcome is ApplyOutcome.ADVISED
@@ -154,13 +159,13 @@ def test_a_decision_that_needs_approval_waits_for_its_own(
     approval: ControlApproved, goes: bool
 ) -> None:
     decision = replace(DECISION, apply="approve")
-    result = decide_scale(decision, STORED, Orders(frozen={}, approved=[approval]), NOW_MS)
+    result = decide_scale(decision, STORED, orders_of((TARGET, approval)), NOW_MS)
     assert isinstance(result, ScaleRequest) is goes
 
 
 def test_an_approved_decision_is_still_stale_when_the_object_changed() -> None:
     decision = replace(DECISION, apply="approve", generation=2)
-    orders = Orders(frozen={}, approved=[approve()])
+    orders = orders_of((TARGET, approve()))
     assert outcome(decision, orders=orders).outcome is ApplyOutcome.CONFLICT
 
 

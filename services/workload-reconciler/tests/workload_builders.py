@@ -65,18 +65,18 @@ def serving(
     }
 
 
-def inference_service(
+def leader_worker_set(
     replicas: int = 1, size: int = 1, image: str = "a", leader: bool = False, **template: Any
 ) -> dict[str, Any]:
-    """An inference Service as it is stored."""
+    """A LeaderWorkerSet as it is stored."""
     workload: dict[str, Any] = {"workerTemplate": pod_template(image), "size": size, **template}
     if leader:
         workload["leaderTemplate"] = pod_template(f"{image}-leader")
     return {
-        "apiVersion": "inference.llmaz.io/v1alpha1",
-        "kind": "Service",
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
         "metadata": {"name": "p", "namespace": "default", "uid": "svc-1", "generation": 1},
-        "spec": {"replicas": replicas, "workloadTemplate": workload},
+        "spec": {"replicas": replicas, "leaderWorkerTemplate": workload},
     }
 
 

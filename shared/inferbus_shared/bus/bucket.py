@@ -8,13 +8,10 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-import nats.errors
-
-from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.topology import bucket_stream, bucket_subject
 from inferbus_shared.bus.connection import Connection
+from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.follow import Follower, Start
-from inferbus_shared.bus.jetstream import REQUEST_SECONDS, unreachable
 from inferbus_shared.bus.messages import Delivered, Outgoing
 from inferbus_shared.bus.store import Stored, expecting, store, store_together
 
@@ -51,7 +48,9 @@ class Bucket:
 
     async def get(self, key: str) -> Entry | None:
         """The entry, or None where there is none. Raises `ProblemsError` without an answer."""
-        return await direct_get(self._connection, self._stream, bucket_subject(self._name, key))
+        subject = bucket_subject(self._name, key)
+        message = await last_message(self._connection, self._stream, subject)
+        return None if message is None else self.entry(message)
 
     async def write(self, changes: Sequence[Write]) -> Stored:
         """Make all changes or none; raises as `store_together` does.
@@ -80,9 +79,10 @@ class Bucket:
 
     def entry(self, message: Delivered) -> Entry:
         """The entry in a message of this bucket."""
-        return _entry(
-            message.subject, message.headers, message.data, message.sequence, message.stamp_ms
-        )
+        gone = message.headers.get(_OPERATION) in ("DEL", "PURGE")
+        gone = gone or "Nats-Marker-Reason" in message.headers
+        key = message.subject.removeprefix(bucket_subject(self._name, ""))
+        return Entry(key, None if gone else message.data, message.sequence, message.stamp_ms)
 
     def _message(self, change: Write) -> Outgoing:
         subject = bucket_subject(self._name, change.key)
@@ -96,27 +96,6 @@ class Bucket:
         else:
             message = Outgoing(subject, change.value)
         return message if change.revision is None else expecting(message, change.revision)
-
-
-async def direct_get(connection: Connection, stream: str, subject: str) -> Entry | None:
-    """The last message of a subject as an entry, without going through a consumer."""
-    try:
-        reply = await connection.request(
-            f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=REQUEST_SECONDS
-        )
-    except nats.errors.Error as error:
-        raise ProblemsError(unreachable(f"the last message of {subject}", error)) from error
-    headers = reply.headers or {}
-    if headers.get("Status"):
-        return None
-    return _entry(subject, headers, reply.data, int(headers["Nats-Sequence"]), 0)
-
-
-def _entry(subject: str, headers: object, data: bytes, sequence: int, stamp_ms: int) -> Entry:
-    assert hasattr(headers, "get")
-    gone = headers.get(_OPERATION) in ("DEL", "PURGE") or headers.get("Nats-Marker-Reason")
-    key = subject.split(".", 2)[2] if subject.startswith("$KV.") else subject
-    return Entry(key, None if gone else data, sequence, stamp_ms)
 
 
 def as_json(value: object) -> bytes:

@@ -17,10 +17,11 @@ from inferbus_contracts.envelope import Envelope, event_id, format_time
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
-from inferbus_contracts.subjects import wildcard
+from inferbus_contracts.subjects import subject, wildcard
 from inferbus_contracts.topology import FACTS_LAST
 from inferbus_shared.bus.bucket import Bucket
 from inferbus_shared.bus.connection import Connection
+from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.follow import Follower, Start
 from inferbus_shared.bus.messages import Delivered, Outgoing, Received, decode, encode
 from inferbus_shared.bus.payloads import externalise, internalise
@@ -134,6 +135,12 @@ class Bus:
     async def read(self, message: Delivered) -> Received[EventData]:
         """The event in a message, its body fetched from wherever it is."""
         return decode(await internalise(self.connection, message), self.clock.anchor)
+
+    async def last(self, event_type: str, key: ObjectKey) -> Received[EventData] | None:
+        """The last event of a type about a key; None where there is none (any more)."""
+        stream = EVENTS[event_type].stream
+        message = await last_message(self.connection, stream, subject(event_type, key))
+        return None if message is None else await self.read(message)
 
     def bucket(self, name: str) -> Bucket:
         """A key-value bucket."""

@@ -20,8 +20,8 @@ from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.subjects import subject
 from inferbus_contracts.topology import state_type, timer_subject, woken_type
-from inferbus_shared.bus.bucket import direct_get
 from inferbus_shared.bus.bus import Bus, no_timer, timer
+from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.fate import Retry
 from inferbus_shared.bus.messages import Outgoing, Received
 from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError, expecting
@@ -88,12 +88,12 @@ class Decider:
             raise Retry(AGAIN_SECONDS, f"the commit for {key} got no answer: {error}") from error
 
     async def _read(self, key: ObjectKey) -> tuple[StateStored | None, int]:
-        entry = await direct_get(
+        message = await last_message(
             self._bus.connection, Stream.DECISIONS, subject(self._state_type, key)
         )
-        if entry is None or not entry.value:
+        if message is None:
             return None, 0
-        return StateStored.from_json(entry.value), entry.revision
+        return StateStored.from_json(message.data), message.sequence
 
     def _messages(
         self,

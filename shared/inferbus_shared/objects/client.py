@@ -85,8 +85,11 @@ class ObjectClient:
         *,
         grace_period_seconds: int | None = None,
         final: bool = False,
-    ) -> None:
-        """Delete an object and what it owns; a pod ends first, `final` says it has."""
+    ) -> int:
+        """Delete an object and what it owns; a pod ends first, `final` says it has.
+
+        The revision of that; 0 where the object was gone already.
+        """
         request = DeleteRequest(
             key=str(key),
             preconditions=conditions,
@@ -94,7 +97,8 @@ class ObjectClient:
             final=final,
             manager=self._manager,
         )
-        await self._bus.ask(object_subject(ObjectVerb.DELETE), request, DeleteReply)
+        reply = await self._bus.ask(object_subject(ObjectVerb.DELETE), request, DeleteReply)
+        return reply.revision
 
     async def scale(self, request: ScaleRequest) -> ScaleReply:
         """Set the replicas of a target."""

@@ -1,0 +1,167 @@
+"""One pass over one workload: look, plan, remember, act, tell.
+
+Everything that can be done twice is: a crash between any two steps ends the same way, because the
+next pass looks at everything anew (see `core`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from inferbus_contracts.envelope import event_id
+from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.events.spec import SpecChanged
+from inferbus_contracts.events.workload import (
+    Action as ActionWord,
+)
+from inferbus_contracts.events.workload import (
+    Outcome,
+    WorkloadActed,
+    WorkloadObserved,
+)
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Orders
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.observer import Observer
+from inferbus_shared.bus.store import WrongSequenceError
+from inferbus_workload_reconciler.actions import Action, ChildKind, Create
+from inferbus_workload_reconciler.core import Plan, is_stale, plan
+from inferbus_workload_reconciler.memory_store import MemoryStore
+from inferbus_workload_reconciler.observed import Observed
+from inferbus_workload_reconciler.policy_facts import observed_facts
+from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
+from inferbus_workload_reconciler.policy_parsing import parse_workload
+from inferbus_workload_reconciler.policy_revisions import parse_history
+from inferbus_workload_reconciler.ports import ActionResult, Substrate
+from inferbus_workload_reconciler.workload import WorkloadSpec
+
+log = logging.getLogger("inferbus.workload-reconciler")
+
+AT_ONCE = 0.0
+RETRY_SECONDS = 1.0
+
+
+class Reconciler:
+    """Reconciles workloads one pass at a time."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        substrate: Substrate,
+        memory: MemoryStore,
+        observer: Observer,
+        orders: Orders,
+    ) -> None:
+        self._bus = bus
+        self._substrate = substrate
+        self._memory = memory
+        self._observer = observer
+        self._orders = orders
+
+    async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
+        """One pass; after how many real seconds to look again though nothing changed.
+
+        Raises `ProblemsError` when the object can't be planned or the substrate can't be reached.
+        """
+        workload = parse_workload(fact.object)
+        document = await self._memory.load(key, workload.uid)
+        status = self._substrate.status_of(key)
+        memory = parse_memory(document, status)
+        surroundings = await self._substrate.observe(workload)
+        observed = surroundings.observed
+        if is_stale(observed, memory):
+            await self._substrate.caught_up(memory.view)
+            return AT_ONCE
+        history = parse_history(surroundings.revisions, workload)
+        now_ms = self._bus.clock.now_ms()
+        planned = plan(workload, history, observed, memory, status, now_ms)
+        if not await self._remember(workload, document, planned):
+            return AT_ONCE
+        await self._tell(workload, planned, now_ms)
+        whole = await self._act(workload, planned, observed)
+        await self._substrate.report(workload, planned.status)
+        return self._next_look(planned, whole, now_ms)
+
+    async def forget(self, key: ObjectKey, fact: SpecChanged) -> None:
+        """A workload is gone: its pods follow by their owner; say so once."""
+        last = self._observer.last(key)
+        if isinstance(last, WorkloadObserved) and last.uid == fact.uid and not last.deleted:
+            gone = WorkloadObserved(uid=fact.uid, generation=fact.generation, deleted=True)
+            await self._observer.observe(key, fact.uid, gone)
+        await self._memory.forget(key)
+
+    async def _remember(
+        self, workload: WorkloadSpec, before: Mapping[str, Any], planned: Plan
+    ) -> bool:
+        """Store the memory before acting; False when another instance was first."""
+        document = memory_document(planned.memory)
+        if document == before:
+            return True
+        try:
+            await self._memory.store(workload.key, workload.uid, document)
+        except WrongSequenceError:
+            return False
+        return True
+
+    async def _tell(self, workload: WorkloadSpec, planned: Plan, now_ms: int) -> None:
+        frozen = self._orders.freeze(workload.key, now_ms) is not None
+        facts = observed_facts(workload, planned, frozen=frozen)
+        await self._observer.observe(workload.key, workload.uid, facts)
+
+    async def _act(self, workload: WorkloadSpec, planned: Plan, observed: Observed) -> bool:
+        """Carry the actions out; whether all went well."""
+        revisions = [one for one in planned.actions if _makes_revision(one)]
+        others = [one for one in planned.actions if not _makes_revision(one)]
+        for action in revisions:
+            if not await self._do(workload, action, observed):
+                return False
+        return all(await asyncio.gather(*(self._do(workload, one, observed) for one in others)))
+
+    async def _do(self, workload: WorkloadSpec, action: Action, observed: Observed) -> bool:
+        creates = isinstance(action, Create)
+        if isinstance(action, Create):
+            result = await self._substrate.apply(action)
+        else:
+            result = await self._substrate.delete(workload, action)
+        if result.outcome is not Outcome.ALREADY:
+            word = ActionWord.CREATE if creates else ActionWord.DELETE
+            await self._record(workload, word, action, result, observed)
+        return result.outcome in (Outcome.DONE, Outcome.ALREADY)
+
+    async def _record(
+        self,
+        workload: WorkloadSpec,
+        word: ActionWord,
+        action: Action,
+        result: ActionResult,
+        observed: Observed,
+    ) -> None:
+        child = ObjectKey(action.child.value, workload.key.namespace, action.name)
+        body = WorkloadActed(
+            action=word,
+            object=str(child),
+            reason=action.motive.reason,
+            cause=action.motive.cause,
+            outcome=result.outcome,
+            error=result.error,
+            generation=workload.generation,
+        )
+        cause = f"{workload.uid}|{observed.revision}|{word}|{child}|{result.outcome}"
+        id_ = event_id(WorkloadActed.event_type, workload.key, cause)
+        try:
+            await self._bus.publish(self._bus.event(body, workload.key, id=id_))
+        except ProblemsError as error:
+            log.warning("an action could not be recorded", extra={"problem": str(error)})
+
+    def _next_look(self, planned: Plan, whole: bool, now_ms: int) -> float | None:
+        if not whole:
+            return RETRY_SECONDS
+        if planned.next_check_ms is None:
+            return None
+        wait_ms = max(planned.next_check_ms - now_ms, 0)
+        return wait_ms / 1000 / self._bus.clock.anchor.rate
+
+
+def _makes_revision(action: Action) -> bool:
+    return isinstance(action, Create) and action.child is ChildKind.REVISION

@@ -1,0 +1,187 @@
+"""The reconciler with a spec-watcher's stand-in for pods: real bus, real object API, no node agent.
+
+The spec-watcher is started as the program it is, because services don't import one another.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from inferbus_contracts.api.objects import AppliedDocument, Preconditions
+from inferbus_contracts.events.scaling import (
+    ApplyOutcome,
+    DecisionRecord,
+    ScalingApplied,
+    ScalingDecided,
+)
+from inferbus_contracts.events.workload import WorkloadObserved
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.services import Service
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.follow import Start
+from inferbus_shared.bus.jetstream import api
+from inferbus_shared.bus.service import Runtime
+from inferbus_shared.objects.client import ObjectClient
+from inferbus_workload_reconciler.main import serve
+from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
+from tests.support.eventually import eventually
+from tests.support.nats import NatsServer
+
+KEY = ObjectKey("ModelServing", "default", "m")
+
+
+def serving(replicas: int) -> dict[str, Any]:
+    role = {
+        "name": "main",
+        "workerReplicas": 1,
+        "entryTemplate": {"spec": {"containers": [{"name": "engine", "image": "vllm:x"}]}},
+        "workerTemplate": {"spec": {"containers": [{"name": "engine", "image": "vllm:x"}]}},
+    }
+    return {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+        "kind": "ModelServing",
+        "metadata": {"name": "m"},
+        "spec": {
+            "replicas": replicas,
+            "schedulerName": "default-scheduler",
+            "template": {"roles": [role]},
+        },
+    }
+
+
+@pytest.fixture
+def spec_watcher(nats_server: NatsServer) -> Iterator[None]:
+    binary = Path(sys.executable).parent / "inferbus-spec-watcher"
+    process = subprocess.Popen([binary], env=nats_server.environment())
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+@contextlib.asynccontextmanager
+async def reconciler(server: NatsServer, instance: str = "r") -> AsyncIterator[None]:
+    async with server.bus(Service.WORKLOAD_RECONCILER, instance) as bus:
+        runtime = Runtime(
+            Service.WORKLOAD_RECONCILER, WorkloadReconcilerSettings(), bus, CollectorRegistry()
+        )
+        await serve(runtime)
+        running = asyncio.create_task(runtime.run())
+        try:
+            yield
+        finally:
+            runtime.stop()
+            await running
+
+
+async def run_pods(client: ObjectClient) -> list[str]:
+    """What a node agent would do: every pod runs and is ready; marked ones end."""
+    for pod in await client.find("Pod"):
+        metadata = pod["metadata"]
+        key = ObjectKey("Pod", metadata["namespace"], metadata["name"])
+        if metadata.get("deletionTimestamp"):
+            await client.delete(key, Preconditions(uid=metadata["uid"]), final=True)
+        elif "status" not in pod:
+            ready = {
+                "type": "Ready",
+                "status": "True",
+                "lastTransitionTime": metadata["creationTimestamp"],
+            }
+            status = {"phase": "Running", "podIP": "127.1.0.2", "conditions": [ready]}
+            await client.set_status(key, status, Preconditions(uid=metadata["uid"]))
+    return [pod["metadata"]["name"] for pod in await client.find("Pod")]
+
+
+async def last_fact(bus: Bus) -> WorkloadObserved:
+    event = await bus.last("workload.observed", KEY)
+    assert event is not None
+    assert isinstance(event.data, WorkloadObserved)
+    return event.data
+
+
+async def settled(bus: Bus, client: ObjectClient, groups: int) -> bool:
+    await run_pods(client)
+    fact = await last_fact(bus)
+    return (fact.ready, len(fact.pods), fact.replicas) == (groups, 2 * groups, groups)
+
+
+async def sequences(server: NatsServer) -> tuple[int, int]:
+    async with server.connection() as connection:
+        facts = await api(connection, "STREAM.INFO.FACTS")
+        decisions = await api(connection, "STREAM.INFO.DECISIONS")
+    return int(facts["state"]["last_seq"]), int(decisions["state"]["last_seq"])
+
+
+@pytest.mark.usefixtures("spec_watcher")
+async def test_a_workload_comes_up_scales_by_decision_and_goes(nats_server: NatsServer) -> None:
+    async with (
+        reconciler(nats_server),
+        nats_server.bus(Service.AUTOSCALER) as decider,
+        nats_server.bus(Service.WORKLOAD_RECONCILER, "t") as bus,
+        nats_server.bus(Service.CLI) as people,
+    ):
+        client = ObjectClient(bus, "workload-reconciler")
+        user = ObjectClient(people, "cli")
+        (made,) = await user.apply([AppliedDocument(object=serving(1))])
+        await eventually(lambda: settled(bus, client, 1))
+
+        record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="d", input={})
+        decision = ScalingDecided(
+            current=1, desired=3, target_uid=made.uid, target_generation=1, record=record
+        )
+        await decider.publish(decider.event(decision, KEY, id="decision-1"))
+        await eventually(lambda: settled(bus, client, 3))
+        applied = [
+            event.data
+            async for message in bus.follow("scaling.applied", Start.everything()).snapshot()
+            for event in [await bus.read(message)]
+        ]
+        assert [
+            (item.outcome, item.replicas, item.generation)
+            for item in applied
+            if isinstance(item, ScalingApplied)
+        ] == [(ApplyOutcome.APPLIED, 3, 2)]
+
+        before = await sequences(nats_server)
+        async with reconciler(nats_server, "second"):
+            await settled(bus, client, 3)
+        assert await sequences(nats_server) == before, "a second instance has nothing to add"
+
+        await user.delete(KEY)
+
+        async def gone() -> bool:
+            return not await run_pods(client) and (await last_fact(bus)).deleted
+
+        await eventually(gone)
+
+
+@pytest.mark.usefixtures("spec_watcher")
+async def test_a_lost_pod_is_replaced_under_its_name(nats_server: NatsServer) -> None:
+    async with (
+        reconciler(nats_server),
+        nats_server.bus(Service.WORKLOAD_RECONCILER, "t") as bus,
+        nats_server.bus(Service.CLI) as people,
+    ):
+        client = ObjectClient(bus, "workload-reconciler")
+        await ObjectClient(people, "cli").apply([AppliedDocument(object=serving(1))])
+        await eventually(lambda: settled(bus, client, 1))
+        before = {pod.name: pod.uid for pod in (await last_fact(bus)).pods}
+        lost = sorted(before)[0]
+        await client.delete(ObjectKey("Pod", "default", lost), final=True)
+
+        async def replaced() -> bool:
+            await settled(bus, client, 1)
+            now = {pod.name: pod.uid for pod in (await last_fact(bus)).pods if pod.ready}
+            return now.keys() == before.keys() and now[lost] != before[lost]
+
+        await eventually(replaced)
