@@ -26,11 +26,7 @@ _GONE = frozenset({404, 410})
 
 
 class RefusedError(ProblemsError):
-    """The server will not give this address, by its status."""
-
-    def __init__(self, status: int, problem: Problem) -> None:
-        super().__init__(problem)
-        self.status = status
+    """The server will not give this address."""
 
 
 def open_session(connections: int, stall_seconds: float) -> aiohttp.ClientSession:
@@ -137,11 +133,10 @@ def refused(status: int, name: str, host: str | None) -> RefusedError:
         message = "the source gave an answer that is of no use"
         remedy = "check the endpoint, and proxies on the way"
     return RefusedError(
-        status,
         Problem(
             code=code,
             message=f"{message} (status {status} from {host or 'an unknown host'})",
             field=name,
             remedy=remedy,
-        ),
+        )
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from inferbus_model_downloader.adapters_local import LocalSource
+from inferbus_model_downloader.effects_local import LocalSource
 from inferbus_model_downloader.effects_place import show, show_each
 from inferbus_model_downloader.effects_remote import RemoteFetch
 from inferbus_model_downloader.effects_threads import in_thread
@@ -18,7 +18,6 @@ from inferbus_model_downloader.policy_manifest import Manifest
 from inferbus_model_downloader.policy_progress import Progress
 from inferbus_model_downloader.policy_request import Artifact, FetchRequest, manifest_of
 from inferbus_model_downloader.ports import Source
-from inferbus_model_downloader.sources import open_source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,8 +26,6 @@ class Downloader:
 
     cache: Path
     limits: TransferLimits
-    stall_seconds: float
-    """A connection that is silent for so long has failed."""
     reserve_bytes: int
     """What a download leaves free on the disk."""
     host_dir: Path
@@ -37,6 +34,8 @@ class Downloader:
     """Where claims are mounted."""
     now_ms: Callable[[], int]
     """Stamps manifests: milliseconds since 1970."""
+    open_source: Callable[[FetchRequest], Source]
+    """The source of a request; called inside a running event loop."""
 
     async def fetch(self, request: FetchRequest, progress: Progress) -> Artifact:
         """Have the artifact, downloading it if need be, and show it at its destination.
@@ -52,12 +51,6 @@ class Downloader:
 
     async def _show_remote(self, request: FetchRequest, progress: Progress) -> Manifest:
         layout = CacheLayout(self.cache)
-
-        def open_this_source() -> Source:
-            return open_source(
-                request.source, request.options, self.limits.connections, self.stall_seconds
-            )
-
         entry = await RemoteFetch(
             layout,
             self.limits,
@@ -65,7 +58,7 @@ class Downloader:
             self.now_ms,
             request,
             progress,
-            open_this_source,
+            lambda: self.open_source(request),
         ).run()
         names = top_names(file.path for file in entry.manifest.files)
         await in_thread(show, entry.content, request.destination, names, cache=layout.artifacts)

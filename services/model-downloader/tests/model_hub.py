@@ -3,9 +3,11 @@
 Large files are redirected to a second server with a signed address, as the real hub does it.
 """
 
+import contextlib
 import hashlib
 import json
 import re
+import socket
 import sys
 import threading
 from collections import defaultdict, deque
@@ -31,6 +33,8 @@ class Fault:
     """The body has a wrong byte."""
     pretend_bytes: int = -1
     """The size that is told instead of the right one."""
+    short: int = -1
+    """So many bytes are told and sent, as if they were all."""
     shift: int = 0
     """The range that is served starts so much later than the one asked for."""
 
@@ -70,6 +74,7 @@ class ModelHub:
         self.requests: list[Request] = []
         self.lock = threading.Lock()
         self._stop = threading.Event()
+        self.connections: set[socket.socket] = set()
         self._servers = [self._server(HubHandler), self._server(StoreHandler)]
         self.url, self.store_url = (
             f"http://127.0.0.1:{server.server_address[1]}" for server in self._servers
@@ -103,7 +108,11 @@ class ModelHub:
         self._stop.wait(seconds)
 
     def close(self) -> None:
+        """Stop, and drop every connection, as a machine that loses power."""
         self._stop.set()
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for server in self._servers:
             server.shutdown()
             server.server_close()
@@ -127,6 +136,14 @@ class QuietServer(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     hub: ClassVar[ModelHub]
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.hub.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.hub.connections.discard(self.connection)
+        super().finish()
 
     def log_message(self, *_: object) -> None:
         pass
@@ -163,6 +180,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         start += fault.shift
         body = bytearray(content[start:stop])
+        if fault.short >= 0:
+            body = body[: fault.short]
         if fault.flip:
             body[len(body) // 2] ^= 1
         size = fault.pretend_bytes if fault.pretend_bytes >= 0 else len(content)

@@ -54,9 +54,11 @@ async def test_what_does_not_fit_on_the_disk_is_not_begun(
     assert hub.sent_bytes == 0
 
 
-@pytest.mark.parametrize("reserve_bytes", [0, MIB // 2])
+@pytest.mark.parametrize(
+    ("reserve_bytes", "filler_bytes"), [(0, 3 * MIB // 2), (MIB // 2, 3 * MIB // 4)]
+)
 async def test_a_disk_that_fills_up_keeps_what_came_and_goes_on(
-    node: Node, hub: ModelHub, small_disk: Path, reserve_bytes: int
+    node: Node, hub: ModelHub, small_disk: Path, reserve_bytes: int, filler_bytes: int
 ) -> None:
     hub.put({"weights": bytes(range(256)) * 8192})
     hub.bytes_per_second = 1_000_000
@@ -65,7 +67,7 @@ async def test_a_disk_that_fills_up_keeps_what_came_and_goes_on(
 
     async def fill_up() -> None:
         await eventually(lambda: hub.sent_bytes > MIB // 2)
-        await asyncio.to_thread(filler.write_bytes, bytes(2 * MIB - MIB // 2))
+        await asyncio.to_thread(filler.write_bytes, bytes(filler_bytes))
 
     filling = asyncio.create_task(fill_up())
     problem = await problem_of(node, reserve_bytes=reserve_bytes)

@@ -144,3 +144,19 @@ async def test_another_range_than_was_asked_for_is_not_taken(
     hub.faults[WEIGHTS].append(Fault(shift=5))
     await node.fetch(knobs=ONE)
     assert node.shown() == files
+    assert node.progress.received_bytes == sum(map(len, files.values()))
+
+
+async def test_an_answer_that_is_shorter_than_asked_for_is_no_end(
+    node: Node, hub: ModelHub, files: dict[str, bytes]
+) -> None:
+    hub.faults[WEIGHTS].extend([Fault(short=100), Fault(short=0)])
+    await node.fetch(knobs=ONE)
+    assert node.shown() == files
+
+
+async def test_a_source_that_gives_nothing_is_not_asked_for_ever(node: Node, hub: ModelHub) -> None:
+    hub.faults[WEIGHTS].extend([Fault(short=0)] * 50)
+    problem = await problem_of(node)
+    assert problem.code is ErrorCode.MODEL_SOURCE_UNREACHABLE
+    assert "early" in problem.message

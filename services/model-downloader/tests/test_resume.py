@@ -10,6 +10,8 @@ from downloader_node import QUICK, Node
 from model_hub import Fault, ModelHub
 
 from inferbus_contracts.errors import ProblemsError
+from inferbus_model_downloader.effects_staging import glance
+from inferbus_model_downloader.policy_layout import StagingLayout
 from inferbus_model_downloader.policy_manifest import unseal
 from tests.support.eventually import eventually
 
@@ -18,6 +20,11 @@ CHUNK_BYTES: int = QUICK["chunk_bytes"]
 
 def words(node: Node) -> tuple[str, ...]:
     return ("fetch", "hf://owner/model", "-o", str(node.output), "--cache-dir", str(node.cache))
+
+
+def written_bytes(node: Node) -> int:
+    seen = glance(StagingLayout(next(node.cache.glob("staging/*"))))
+    return seen[1] if seen else 0
 
 
 def total(files: dict[str, bytes]) -> int:
@@ -39,17 +46,18 @@ def is_complete(node: Node, files: dict[str, bytes]) -> bool:
 async def test_a_kill_loses_less_than_a_chunk(
     node: Node, hub: ModelHub, files: dict[str, bytes], forks: Forks
 ) -> None:
-    hub.bytes_per_second = 150_000
+    stalls = [Fault(stall_after=CHUNK_BYTES - 1000)] * 4
+    hub.faults["model-1.safetensors"].extend([*[Fault()] * 4, *stalls])
+    forks.environment = node.environment(INFERBUS_MODEL_DOWNLOADER_STALL_SECONDS="60")
     process = forks.start(words(node))
-    await eventually(lambda: hub.sent_bytes > 500_000)
-    arrived_bytes = hub.sent_bytes
+    arrived_bytes = len(files["config.json"]) + 8 * CHUNK_BYTES - 4 * 1000
+    await eventually(lambda: hub.sent_bytes == arrived_bytes)
+    await eventually(lambda: written_bytes(node) > arrived_bytes - CHUNK_BYTES)
     process.kill()
     assert not is_complete(node, files)
-    hub.bytes_per_second = None
     await node.fetch()
     assert node.shown() == files
-    lost_bytes = arrived_bytes - (total(files) - node.progress.received_bytes)
-    assert lost_bytes < CHUNK_BYTES
+    assert total(files) - node.progress.received_bytes > arrived_bytes - CHUNK_BYTES
 
 
 async def test_a_failure_loses_nothing(node: Node, hub: ModelHub, files: dict[str, bytes]) -> None:

@@ -195,6 +195,7 @@ async def test_a_small_model_does_not_wait_for_a_large_one(
     assert (node.folder / "small").samefile(local)
 
 
+@pytest.mark.slow
 async def test_a_stop_ends_a_download_and_the_next_start_goes_on(
     nats_server: NatsServer, node: Node, hub: ModelHub, files: dict[str, bytes]
 ) -> None:
@@ -223,6 +224,7 @@ def start_service(nats_server: NatsServer, node: Node, forks: Forks) -> Fork:
     return forks.start(())
 
 
+@pytest.mark.slow
 async def test_a_service_that_is_killed_at_work_is_followed_by_one_that_answers(
     nats_server: NatsServer, node: Node, hub: ModelHub, files: dict[str, bytes], forks: Forks
 ) -> None:
