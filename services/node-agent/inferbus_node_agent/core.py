@@ -147,22 +147,21 @@ def _stop_all(
     actions: list[Action] = []
     for container in plan.every_container:
         known = state.of(container.name)
-        if known.stage is Stage.WAITING:
-            known = replace(known, stage=Stage.ENDED)
-        elif known.stage is Stage.RUNNING:
+        if known.stage is Stage.RUNNING:
             known, stop = continue_stop(container, request_stop(known, deadline_ms), now_ms)
             actions += stop
-        state = state.with_container(container.name, known)
+            state = state.with_container(container.name, known)
     return state.without_probes(), actions
 
 
 def _next_look(state: PodState, now_ms: int) -> int | None:
     """The earliest time at which anything that waits for its time is due."""
     times: list[int] = []
+    stopping = state.stopping_since_ms is not None
     if not state.address and not state.preparing and not state.finalising:
         times.append(state.prepare_after_ms)
     for name, container in state.containers.items():
-        if container.stage is Stage.WAITING:
+        if container.stage is Stage.WAITING and not stopping:
             times.append(container.not_before_ms)
         elif container.stage is Stage.RUNNING and container.stopping is not None:
             times.append(container.stopping.deadline_ms)

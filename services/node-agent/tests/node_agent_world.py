@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,11 @@ class MemoryModels:
 class World:
     """A platform directory with an agent."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, fork_server: Path | None = None) -> None:
+        """With `fork_server` the one at that socket is used, which others use too."""
         self.directory = directory
+        self.fork_server_socket = fork_server or directory / "fork.sock"
+        self._shared = fork_server is not None
         self.pods = MemoryPods()
         self.configs = MemoryConfigs()
         self.models = MemoryModels()
@@ -126,7 +130,13 @@ class World:
         self, mode: EngineMode = EngineMode.REAL, rate: float = 1.0, **settings: Any
     ) -> None:
         """Run an agent in this process."""
-        chosen = {"engines": mode, "directory": self.directory, "preload": (), "node": "n1"}
+        chosen = {
+            "engines": mode,
+            "directory": self.directory,
+            "fork_server_socket": self.fork_server_socket,
+            "preload": (),
+            "node": "n1",
+        }
         agent_settings = NodeAgentSettings(**(chosen | settings))
         now_ms = real_now_ms()
         clock = SystemClock(Anchor(real_ms=now_ms, virtual_ms=now_ms, rate=rate))
@@ -200,19 +210,20 @@ class World:
 
     def fork_server(self) -> int:
         """Its pid."""
-        with connect_socket(self.directory / "fork.sock") as connection:
+        with connect_socket(self.fork_server_socket) as connection:
             hello = connection.recv(65536).splitlines()[0]
         return int(json.loads(hello)["server"]["pid"])
 
     def kill_fork_server(self) -> None:
-        pid = self.fork_server()
-        os.kill(pid, 9)
+        assert not self._shared, "other tests use this fork server too"
+        os.kill(self.fork_server(), signal.SIGKILL)
 
     async def clean_up(self) -> None:
         if self._task is not None:
             await self.stop()
-        with contextlib.suppress(ProblemsError, ProcessLookupError, IndexError, OSError):
-            self.kill_fork_server()
+        if not self._shared:
+            with contextlib.suppress(ProblemsError, ProcessLookupError, IndexError, OSError):
+                self.kill_fork_server()
         for identity in [*self.identities(), *self._seen]:
             kill_group(identity)
         assert wait_until_gone(self._seen, 10) == []

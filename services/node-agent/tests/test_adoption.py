@@ -84,8 +84,8 @@ class AgentProcess:
 
 
 @pytest.fixture
-def agent(world: World) -> Iterator[AgentProcess]:
-    agent = AgentProcess(world)
+def agent(own_world: World) -> Iterator[AgentProcess]:
+    agent = AgentProcess(own_world)
     yield agent
     with contextlib.suppress(AssertionError):
         agent.kill()
@@ -95,18 +95,19 @@ def sleeper(name: str) -> dict[str, Any]:
     return pod(name, container("main", "sleep", "600", readinessProbe=READY))
 
 
-async def test_a_killed_agent_costs_no_process(world: World, agent: AgentProcess) -> None:
+async def test_a_killed_agent_costs_no_process(own_world: World, agent: AgentProcess) -> None:
     agent.start()
     uids = [agent.apply(sleeper(f"p{number}")) for number in range(5)]
     await agent.until_ready(*uids)
-    before = world.running()
+    before = own_world.running()
     assert len(before) == 5
     agent.kill()
     agent.start()
     new = agent.apply(sleeper("new"))
     await agent.until_ready(new)
     assert sorted(before, key=str) == sorted(
-        (identity for identity in world.running() if identity != world.identity(new)), key=str
+        (identity for identity in own_world.running() if identity != own_world.identity(new)),
+        key=str,
     )
     for uid in uids:
         assert agent.ready(uid)
@@ -115,7 +116,7 @@ async def test_a_killed_agent_costs_no_process(world: World, agent: AgentProcess
 
 @pytest.mark.slow
 async def test_an_adopted_pod_keeps_its_address_and_its_times(
-    world: World, agent: AgentProcess
+    own_world: World, agent: AgentProcess
 ) -> None:
     agent.start()
     uid = agent.apply(sleeper("a"))
@@ -130,13 +131,13 @@ async def test_an_adopted_pod_keeps_its_address_and_its_times(
 
 @pytest.mark.slow
 async def test_what_ended_meanwhile_is_noticed_and_started_again(
-    world: World, agent: AgentProcess
+    own_world: World, agent: AgentProcess
 ) -> None:
     agent.start()
     uid = agent.apply(sleeper("a"))
     await agent.until_ready(uid)
     agent.kill()
-    first = world.identity(uid)
+    first = own_world.identity(uid)
     os.kill(first.pid, signal.SIGTERM)
     assert wait_until_gone([first], 10) == []
     agent.start()
@@ -144,10 +145,10 @@ async def test_what_ended_meanwhile_is_noticed_and_started_again(
     last = agent.container(uid)["lastState"]["terminated"]
     assert last["signal"] == signal.SIGTERM
     await agent.until_ready(uid)
-    assert len(world.running()) == 1
+    assert len(own_world.running()) == 1
 
 
-async def test_what_was_deleted_meanwhile_is_stopped(world: World, agent: AgentProcess) -> None:
+async def test_what_was_deleted_meanwhile_is_stopped(own_world: World, agent: AgentProcess) -> None:
     agent.start()
     document = sleeper("a")
     uid = agent.apply(document)
@@ -156,16 +157,16 @@ async def test_what_was_deleted_meanwhile_is_stopped(world: World, agent: AgentP
     agent.apply(deleted(document))
     agent.start()
     await eventually(lambda: not (agent.directory / "pods" / f"{uid}.json").exists())
-    assert world.running() == []
+    assert own_world.running() == []
 
 
 @pytest.mark.slow
-async def test_orphans_are_killed(world: World, agent: AgentProcess) -> None:
+async def test_orphans_are_killed(own_world: World, agent: AgentProcess) -> None:
     """Their object went away while no agent was there to see it."""
     agent.start()
     uid, other = agent.apply(sleeper("a")), agent.apply(sleeper("b"))
     await agent.until_ready(uid, other)
-    orphan, kept = world.identity(uid), world.identity(other)
+    orphan, kept = own_world.identity(uid), own_world.identity(other)
     agent.kill()
     agent.remove(uid)
     agent.start()
@@ -176,29 +177,29 @@ async def test_orphans_are_killed(world: World, agent: AgentProcess) -> None:
 
 @pytest.mark.slow
 async def test_a_folder_that_nobody_understands_is_cleared(
-    world: World, agent: AgentProcess
+    own_world: World, agent: AgentProcess
 ) -> None:
     agent.start()
     uid = agent.apply(sleeper("a"))
     await agent.until_ready(uid)
-    process = world.identity(uid)
+    process = own_world.identity(uid)
     agent.kill()
     (agent.directory / "run" / uid / "pod.json").write_text("{")
     agent.start()
     await eventually(lambda: not alive(process))
-    await eventually(lambda: len(world.running()) == 1)
-    assert world.running() != [process]
+    await eventually(lambda: len(own_world.running()) == 1)
+    assert own_world.running() != [process]
 
 
 @pytest.mark.slow
-async def test_a_grace_period_goes_on_where_it_was(world: World, agent: AgentProcess) -> None:
+async def test_a_grace_period_goes_on_where_it_was(own_world: World, agent: AgentProcess) -> None:
     agent.start()
     script = 'trap "" TERM; while :; do sleep 0.05; done'
     main = container("main", "sh", "-c", script, readinessProbe=READY)
     document = pod("a", main, terminationGracePeriodSeconds=3)
     uid = agent.apply(document)
     await agent.until_ready(uid)
-    process = world.identity(uid)
+    process = own_world.identity(uid)
     agent.apply(deleted(document))
     record = agent.directory / "run" / uid / "pod.json"
     await eventually(lambda: '"terminate"' in record.read_text())
@@ -209,18 +210,18 @@ async def test_a_grace_period_goes_on_where_it_was(world: World, agent: AgentPro
     await eventually(lambda: not (agent.directory / "pods" / f"{uid}.json").exists())
 
 
-async def test_a_killed_fork_server_costs_no_process(world: World, agent: AgentProcess) -> None:
+async def test_a_killed_fork_server_costs_no_process(own_world: World, agent: AgentProcess) -> None:
     agent.start()
     uids = [agent.apply(sleeper(f"p{number}")) for number in range(4)]
     await agent.until_ready(*uids)
-    before = world.running()
-    world.kill_fork_server()
+    before = own_world.running()
+    own_world.kill_fork_server()
     new = agent.apply(sleeper("new"))
     await agent.until_ready(new)
-    assert set(before) <= set(world.running())
+    assert set(before) <= set(own_world.running())
     assert agent.running, agent.log()
     # An adopted process is still watched, only its exit status can't be known any more.
-    os.kill(world.identity(uids[0]).pid, signal.SIGKILL)
+    os.kill(own_world.identity(uids[0]).pid, signal.SIGKILL)
     await eventually(lambda: agent.container(uids[0])["restartCount"] == 1)
     last = agent.container(uids[0])["lastState"]["terminated"]
     assert last["reason"] == "ContainerStatusUnknown"
@@ -228,22 +229,22 @@ async def test_a_killed_fork_server_costs_no_process(world: World, agent: AgentP
 
 
 @pytest.mark.slow
-async def test_both_killed_at_once(world: World, agent: AgentProcess) -> None:
+async def test_both_killed_at_once(own_world: World, agent: AgentProcess) -> None:
     agent.start()
     uids = [agent.apply(sleeper(f"p{number}")) for number in range(4)]
     await agent.until_ready(*uids)
-    before = world.running()
+    before = own_world.running()
     agent.kill()
-    world.kill_fork_server()
+    own_world.kill_fork_server()
     agent.start()
     new = agent.apply(sleeper("new"))
     await agent.until_ready(new)
-    assert set(before) <= set(world.running())
-    assert len(world.running()) == 5
+    assert set(before) <= set(own_world.running())
+    assert len(own_world.running()) == 5
 
 
 @pytest.mark.slow
-async def test_kills_at_any_moment_of_a_start(world: World, agent: AgentProcess) -> None:
+async def test_kills_at_any_moment_of_a_start(own_world: World, agent: AgentProcess) -> None:
     """Whenever the agent or the fork server dies, each pod ends up with one process."""
     uids: list[str] = []
     for number in range(12):
@@ -254,24 +255,24 @@ async def test_kills_at_any_moment_of_a_start(world: World, agent: AgentProcess)
         agent.kill()
         if number % 3 == 0:
             with contextlib.suppress(Exception):
-                world.kill_fork_server()
+                own_world.kill_fork_server()
     agent.start()
     await agent.until_ready(*uids)
-    assert len(world.running()) == len(uids)
+    assert len(own_world.running()) == len(uids)
     for uid in uids:
         assert agent.container(uid)["restartCount"] == 0
 
 
 @pytest.mark.slow
-async def test_a_second_agent_is_refused(world: World, agent: AgentProcess) -> None:
+async def test_a_second_agent_is_refused(own_world: World, agent: AgentProcess) -> None:
     agent.start()
     uid = agent.apply(sleeper("a"))
     await agent.until_ready(uid)
-    other = AgentProcess(world)
+    other = AgentProcess(own_world)
     other.start()
     await eventually(lambda: not other.running)
     assert "another node agent runs the pods of this folder" in other.log()
-    assert len(world.running()) == 1
+    assert len(own_world.running()) == 1
 
 
 async def test_a_process_that_somebody_else_started_is_not_started_again(world: World) -> None:

@@ -345,6 +345,16 @@ def test_a_stopped_container_is_not_restarted() -> None:
     bench.ended(code=0)
     bench.turn(600_000)
     assert bench.take() == [Finalise()]
+    state = bench.status["containerStatuses"][0]["state"]
+    assert state["terminated"]["reason"] == "Completed"
+
+
+def test_what_waits_wakes_nobody_once_the_pod_stops() -> None:
+    containers = (ContainerPlan(name="a"), ContainerPlan(name="b"))
+    bench = Bench(plan(*containers, grace_ms=60_000))
+    bench.started("a").started("b").ended("b").started("b").ended("b")
+    deleting(bench)
+    assert bench.wake_ms == bench.now_ms + 60_000
 
 
 # --- probes

@@ -15,12 +15,6 @@ from tests.support.eventually import eventually
 
 pytest.importorskip("inferbus_engine_simulator.main")
 
-PRELOAD = (
-    "inferbus_engine_simulator.main",
-    "inferbus_engine_simulator.responder",
-    "inferbus_node_agent.pause",
-)
-
 
 def engine(**fields: Any) -> dict[str, Any]:
     """An engine container the way ModelBooster writes it: three minutes until its first probe."""
@@ -48,7 +42,7 @@ async def get(address: str, path: str, port: int = 8000) -> tuple[str, str]:
 @pytest.fixture
 async def simulated(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("INFERBUS_ENGINE_SIMULATOR_ACCELERATOR", "instant")
-    await world.start(EngineMode.SIMULATED, preload=PRELOAD)
+    await world.start(EngineMode.SIMULATED)
     return world
 
 

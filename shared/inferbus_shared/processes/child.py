@@ -11,7 +11,6 @@ import fcntl
 import importlib
 import json
 import os
-import random
 import signal
 import sys
 import traceback
@@ -118,10 +117,7 @@ def _reset_signals(*, python: bool) -> None:
 
 
 def _freshen_interpreter(spec: SpawnSpec) -> None:
-    random.seed()
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
+    """What a fork leaves as it was; the generator of `random` is seeded anew by Python itself."""
     sys.argv = [spec.title or spec.name, *spec.argv]
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]

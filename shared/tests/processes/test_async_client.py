@@ -72,10 +72,10 @@ async def test_a_refused_command_leaves_the_others_alone(sandbox: Sandbox) -> No
     listener.client.close()
 
 
-async def test_the_death_of_the_server_is_told_once(sandbox: Sandbox) -> None:
-    listener = Listener(sandbox)
+async def test_the_death_of_the_server_is_told_once(own_sandbox: Sandbox) -> None:
+    listener = Listener(own_sandbox)
     await listener.client.call(children())
-    sandbox.kill_server()
+    own_sandbox.kill_server()
     await eventually(lambda: listener.lost == 1)
     assert not listener.client.connected
     with pytest.raises(ProblemsError) as caught:
@@ -84,9 +84,9 @@ async def test_the_death_of_the_server_is_told_once(sandbox: Sandbox) -> None:
     assert listener.lost == 1
 
 
-async def test_open_commands_fail_when_the_server_dies(sandbox: Sandbox) -> None:
-    listener = Listener(sandbox)
-    server = sandbox.server()
+async def test_open_commands_fail_when_the_server_dies(own_sandbox: Sandbox) -> None:
+    listener = Listener(own_sandbox)
+    server = own_sandbox.server()
     os.kill(server.pid, signal.SIGSTOP)
     waiting = asyncio.ensure_future(listener.client.call(children()))
     await asyncio.sleep(0)

@@ -73,20 +73,20 @@ def test_a_kept_socket_lives_on_without_its_owner(sandbox: Sandbox) -> None:
         assert ask(address) == "kept"
 
 
-async def test_a_new_fork_server_gets_the_socket_back_from_a_worker(sandbox: Sandbox) -> None:
-    with sandbox.client() as client:
+async def test_a_new_fork_server_gets_the_socket_back_from_a_worker(own_sandbox: Sandbox) -> None:
+    with own_sandbox.client() as client:
         host, port = client.call(listen("router", "127.0.0.1", 0))
-        worker = client.call(spawn(sandbox.spec("a", "accept", "old", listeners={3: "router"})))
-    sandbox.kill_server()
-    sandbox.start()
+        worker = client.call(spawn(own_sandbox.spec("a", "accept", "old", listeners={3: "router"})))
+    own_sandbox.kill_server()
+    own_sandbox.start()
     os.kill(worker.identity.pid, signal.SIGSTOP)
     state = Path(f"/proc/{worker.identity.pid}/stat")
     await eventually(lambda: " T " in state.read_text())
-    with sandbox.client() as client, socket.create_connection((host, port), 10) as waiting:
+    with own_sandbox.client() as client, socket.create_connection((host, port), 10) as waiting:
         assert client.call(listen("router", host, port, [worker.identity])) == (host, port)
         kill_group(worker.identity)
         wait_until_gone([worker.identity], 10)
-        client.call(spawn(sandbox.spec("b", "accept", "new", listeners={3: "router"})))
+        client.call(spawn(own_sandbox.spec("b", "accept", "new", listeners={3: "router"})))
         assert waiting.recv(100) == b"new"
 
 

@@ -110,6 +110,19 @@ def test_nothing_of_the_fork_server_is_left(sandbox: Sandbox) -> None:
     assert found["threads"] == 1
 
 
+def test_nothing_depends_on_how_the_fork_server_was_started(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    box = Sandbox(tmp_path)
+    try:
+        box.start()
+    finally:
+        os.umask(before)
+    try:
+        assert described(box)["umask"] == 0o022
+    finally:
+        box.clean_up()
+
+
 def test_an_executed_program_sees_only_what_it_should(sandbox: Sandbox) -> None:
     with sandbox.client() as client:
         lock = str(sandbox.folder / "l")
@@ -154,6 +167,8 @@ def test_descriptors_arrive_at_the_numbers_that_were_asked_for(sandbox: Sandbox)
             os.close(file)
     found = json.loads(target.read_text())["descriptors"]
     assert (found["5"], found["3"]) == (str(paths[0]), str(paths[1]))
+    kept = [entry.readlink() for entry in Path(f"/proc/{sandbox.server().pid}/fd").iterdir()]
+    assert not set(paths) & set(kept)
 
 
 @pytest.mark.parametrize(
@@ -249,17 +264,17 @@ def test_every_client_is_told(sandbox: Sandbox) -> None:
         assert exit_of(one, "a").exit == exit_of(other, "a").exit
 
 
-def test_hundreds_at_once(sandbox: Sandbox) -> None:
+def test_hundreds_at_once(own_sandbox: Sandbox) -> None:
     def start(worker: int) -> list[str]:
-        with sandbox.client() as client:
+        with own_sandbox.client() as client:
             names = [f"p{worker}-{number}" for number in range(40)]
             for name in names:
-                client.call(spawn(sandbox.spec(name, "sleep")))
+                client.call(spawn(own_sandbox.spec(name, "sleep")))
             return names
 
     with ThreadPoolExecutor(5) as pool:
         names = [name for started in pool.map(start, range(5)) for name in started]
-    with sandbox.client() as client:
+    with own_sandbox.client() as client:
         running = client.call(children())
         assert sorted(child.name for child in running) == sorted(names)
         assert len({child.identity for child in running}) == 200
@@ -269,7 +284,7 @@ def test_hundreds_at_once(sandbox: Sandbox) -> None:
         ended = [client.next_event(20) for _ in names]
         assert sorted(event.child.name for event in ended) == sorted(names)
         assert client.call(children()) == []
-    assert len(list(Path(f"/proc/{sandbox.server().pid}/fd").iterdir())) < 15
+    assert len(list(Path(f"/proc/{own_sandbox.server().pid}/fd").iterdir())) < 15
 
 
 def test_garbage_on_the_socket_harms_only_its_sender(sandbox: Sandbox) -> None:
@@ -281,26 +296,26 @@ def test_garbage_on_the_socket_harms_only_its_sender(sandbox: Sandbox) -> None:
         assert client.call(children()) == []
 
 
-def test_stop_ends_the_server_and_no_child(sandbox: Sandbox) -> None:
-    server = sandbox.server()
-    with sandbox.client() as client:
-        child = client.call(spawn(sandbox.spec("a", "sleep")))
+def test_stop_ends_the_server_and_no_child(own_sandbox: Sandbox) -> None:
+    server = own_sandbox.server()
+    with own_sandbox.client() as client:
+        child = client.call(spawn(own_sandbox.spec("a", "sleep")))
         client.call(stop())
     assert wait_until_gone([server], 10) == []
-    assert not sandbox.socket_path.exists()
+    assert not own_sandbox.socket_path.exists()
     assert alive(child.identity)
 
 
-def test_idle_means_asleep(sandbox: Sandbox) -> None:
+def test_idle_means_asleep(own_sandbox: Sandbox) -> None:
     """A server with nothing to do makes no system call: its context switches stand still."""
-    server = sandbox.server()
+    server = own_sandbox.server()
 
     def switches() -> int:
         status = Path(f"/proc/{server.pid}/status").read_text()
         return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
 
-    with sandbox.client() as client:
-        client.call(spawn(sandbox.spec("a", "sleep")))
+    with own_sandbox.client() as client:
+        client.call(spawn(own_sandbox.spec("a", "sleep")))
         client.call(children())
         before = switches()
         subprocess.run(["sleep", "0.3"], check=True)

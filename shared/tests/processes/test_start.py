@@ -23,19 +23,19 @@ def test_whoever_starts_it_there_is_one(tmp_path: Path) -> None:
         box.clean_up()
 
 
-def test_it_is_nobodys_child(sandbox: Sandbox) -> None:
-    status = Path(f"/proc/{sandbox.server().pid}/status").read_text()
+def test_it_is_nobodys_child(own_sandbox: Sandbox) -> None:
+    status = Path(f"/proc/{own_sandbox.server().pid}/status").read_text()
     parent = int(status.split("PPid:")[1].split()[0])
     assert parent != os.getpid()
-    assert str(sandbox.socket_path).encode() not in Path(f"/proc/{parent}/cmdline").read_bytes()
+    assert str(own_sandbox.socket_path).encode() not in Path(f"/proc/{parent}/cmdline").read_bytes()
 
 
-def test_it_starts_again_where_one_was_killed(sandbox: Sandbox) -> None:
-    before = sandbox.server()
-    sandbox.kill_server()
-    assert sandbox.socket_path.exists()
-    assert sandbox.start()
-    assert sandbox.server() != before
+def test_it_starts_again_where_one_was_killed(own_sandbox: Sandbox) -> None:
+    before = own_sandbox.server()
+    own_sandbox.kill_server()
+    assert own_sandbox.socket_path.exists()
+    assert own_sandbox.start()
+    assert own_sandbox.server() != before
 
 
 def test_a_module_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_a_folder_deeper_than_a_socket_address_is_long(tmp_path: Path) -> None:
         box.clean_up()
 
 
-def test_a_server_that_dies_fails_the_open_command(sandbox: Sandbox) -> None:
-    with sandbox.client() as client:
-        kill_group(sandbox.server())
+def test_a_server_that_dies_fails_the_open_command(own_sandbox: Sandbox) -> None:
+    with own_sandbox.client() as client:
+        kill_group(own_sandbox.server())
         with pytest.raises(ProblemsError) as caught:
             client.call(children())
     assert caught.value.problems[0].code is ErrorCode.NOT_RUNNING
