@@ -1,0 +1,123 @@
+"""One line per request, as text or JSON, in the reference's format (routing spec 2.6).
+
+Pure: a record in, a line out; writing is `log_writer`'s. Invariant: a line is one line, whatever
+clients and engines sent.
+"""
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+
+from inferbus_contracts.envelope import format_time
+from inferbus_router.record import RequestRecord
+
+LineFormat = Callable[[RequestRecord], str]
+
+_UNREADABLE = '"- - HTTP/1.1"'
+"""Stands for the request line of what wasn't understood."""
+
+
+def text_line(record: RequestRecord) -> str:
+    """`[time] "METHOD PATH PROTO" STATUS key=value … tokens=IN/OUT timings=…`; empty keys are left
+    out.
+    """
+    request = record.request
+    line = _UNREADABLE
+    request_id = ""
+    if request is not None:
+        method, minor = request.method.decode(), request.minor_version
+        line = f'"{method} {request.path} HTTP/1.{minor}"'
+        request_id = f" request_id={request.request_id.decode()}"
+    error = ""
+    if record.error_type is not None:
+        error = f" error={record.error_type}:{_one_line(record.error_message)}"
+    ended_ms = record.ended_ms
+    request_ms, upstream_ms, response_ms = phases_ms(record)
+    return (
+        f"[{_second(ended_ms // 1000)}{ended_ms % 1000:03d}Z] {line} {record.status}{error}"
+        f"{_destination(record)}{request_id}{_upstream(record)}"
+        f" tokens={record.input_tokens}/{record.output_tokens}"
+        f" timings={ended_ms - record.arrived_ms}ms({request_ms}+{upstream_ms}+{response_ms})\n"
+    )
+
+
+def _destination(record: RequestRecord) -> str:
+    _, route, backend, _ = record.destination
+    pairs = f" model_name={_one_line(record.model)}" if record.model else ""
+    if route:
+        pairs = f"{pairs} model_route={route}"
+    if backend:
+        pairs = f"{pairs} model_server={backend}"
+    return f"{pairs} selected_pod={record.pod}" if record.pod else pairs
+
+
+def _upstream(record: RequestRecord) -> str:
+    if not record.attempts:
+        return ""
+    _, _, backend, upstream_model = record.destination
+    status = f" upstream_status_code={record.upstream_status}" if record.upstream_status else ""
+    return (
+        f" backend_type=model_server backend_name={backend}"
+        f" upstream_model={_one_line(upstream_model)}{status} upstream_attempts={record.attempts}"
+    )
+
+
+def _one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+@lru_cache(maxsize=8)
+def _second(second: int) -> str:
+    """RFC 3339 up to the milliseconds, which are all that differs within a second."""
+    return format_time(second * 1000)[: -len("000Z")]
+
+
+def json_line(record: RequestRecord) -> str:
+    """One JSON object with the reference's keys; absent where the reference leaves them out."""
+    request = record.request
+    request_ms, upstream_ms, response_ms = phases_ms(record)
+    line: dict[str, object] = {"timestamp": format_time(record.ended_ms)}
+    if request is not None:
+        line |= {
+            "method": request.method.decode(),
+            "path": request.path,
+            "protocol": f"HTTP/1.{request.minor_version}",
+            "request_id": request.request_id.decode(),
+        }
+    line["status_code"] = record.status
+    if record.error_type is not None:
+        line["error"] = {"type": record.error_type, "message": record.error_message}
+    _, route, backend, upstream_model = record.destination
+    optional = {
+        "model_name": record.model,
+        "model_route": route,
+        "model_server": backend,
+        "selected_pod": record.pod,
+        "backend_type": "model_server" if backend else "",
+        "backend_name": backend,
+        "upstream_model": upstream_model,
+        "upstream_status_code": record.upstream_status,
+        "upstream_attempts": record.attempts,
+    }
+    line |= {key: value for key, value in optional.items() if value}
+    line |= {
+        "input_tokens": record.input_tokens,
+        "output_tokens": record.output_tokens,
+        "duration_total": record.ended_ms - record.arrived_ms,
+        "duration_request_processing": request_ms,
+        "duration_upstream_processing": upstream_ms,
+        "duration_response_processing": response_ms,
+    }
+    return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def phases_ms(record: RequestRecord) -> tuple[int, int, int]:
+    """Milliseconds in the router until it was sent, until the first byte came back, and to the
+    end.
+    """
+    ended_ms = record.ended_ms
+    sent_ms = record.sent_ms or ended_ms
+    first_byte_ms = record.first_byte_ms or ended_ms
+    return sent_ms - record.arrived_ms, first_byte_ms - sent_ms, ended_ms - first_byte_ms

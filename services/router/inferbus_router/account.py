@@ -1,0 +1,177 @@
+"""The bookkeeping of one request, while it is served and when it ends.
+
+Invariant: whatever an account raises or reserves it lowers or settles again by the time the request
+has ended, however it ended; every request is counted once.
+"""
+
+from inferbus_router.demand import DemandCell
+from inferbus_router.errors import ErrorType, rate_limited
+from inferbus_router.ledger import Ledger
+from inferbus_router.plan import Plan
+from inferbus_router.policy_limits import Refused, Reservation, RouteLimiter
+from inferbus_router.record import RequestRecord
+from inferbus_router.request import Request
+from inferbus_router.traffic import path_label
+
+
+class Account(RequestRecord):
+    """What one request has open in the ledger, beside what is known about it."""
+
+    _plan: Plan | None = None
+    _limiter: RouteLimiter | None = None
+    _reservation: Reservation | None = None
+    _estimate = 0
+    """Prompt tokens before scaling."""
+    _waits = False
+    _runs = False
+
+    def __init__(self, ledger: Ledger, request: Request, arrived_ms: int) -> None:
+        super().__init__(request, arrived_ms)
+        self._ledger = ledger
+        ledger.traffic.active_requests += 1
+
+    def reserve(
+        self, limiter: RouteLimiter, prompt_tokens: int, max_output_tokens: int | None, now_ms: int
+    ) -> None:
+        """Pay for it in advance; raises `RequestError` 429 where the limit is used up.
+
+        `prompt_tokens` is the unscaled estimate.
+        """
+        tokens = self._ledger.scale(self.model).scaled(prompt_tokens)
+        answer = limiter.reserve(now_ms, tokens, max_output_tokens)
+        if isinstance(answer, Refused):
+            self._count_refusal(answer)
+            side = (
+                ErrorType.INPUT_RATE_LIMIT
+                if answer.side == "input"
+                else ErrorType.OUTPUT_RATE_LIMIT
+            )
+            raise rate_limited(side, answer.limit, answer.unit_seconds, answer.wait_ms)
+        self._limiter, self._reservation = limiter, answer
+
+    def _count_refusal(self, refused: Refused) -> None:
+        assert self.request
+        limited = self._ledger.traffic.model(self.model).limited
+        key = (f"{refused.side}_tokens", path_label(self.request.path))
+        limited[key] = limited.get(key, 0) + 1
+
+    def waits_for(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
+        """It is to be served by this plan, once there is a replica."""
+        self._arrive(plan, prompt_tokens, now_ms)
+        self._waits = True
+        if plan.cell is not None:
+            plan.cell.queued += 1
+
+    def stops_waiting(self, now_ms: int) -> None:
+        """It is served, or given up."""
+        if self._waits and self._plan is not None and self._plan.cell is not None:
+            self._ledger.demand.advance(now_ms)
+            self._plan.cell.queued -= 1
+        self._waits = False
+
+    def runs_by(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
+        """It is served by this plan, now; `prompt_tokens` is the unscaled estimate."""
+        self._arrive(plan, prompt_tokens, now_ms)
+        self._runs = True
+        plan.traffic.active += 1
+        if plan.cell is not None:
+            plan.cell.in_flight += 1
+
+    def _arrive(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
+        is_first = self._plan is None
+        self._plan = plan
+        self.destination = plan.destination
+        if not is_first:
+            return
+        self._estimate = prompt_tokens
+        self.prompt_tokens = self.input_tokens = tokens = plan.scale.scaled(prompt_tokens)
+        plan.model_traffic.active += 1
+        cell = plan.cell
+        if cell is not None:
+            self._ledger.demand.advance(now_ms)
+            cell.arrivals += 1
+            cell.prompt_tokens += tokens
+
+    def first_byte(self, status: int, is_stream: bool, now_ms: int) -> None:
+        """The response begins, and goes to the client; only in a stream it is the first token's."""
+        self.status = status
+        self.first_byte_ms = self.last_byte_ms = now_ms
+        if not is_stream or self._plan is None:
+            return
+        index = self._plan.traffic.ttft.observe(now_ms - self.arrived_ms)
+        if self._plan.cell is not None:
+            self._ledger.demand.advance(now_ms)
+            self._plan.cell.ttft_buckets[index] += 1
+
+    def events(self, count: int, now_ms: int) -> None:
+        """That many more events of its stream go to the client."""
+        if self.output_tokens and self._plan is not None:
+            gap_ms = now_ms - self.last_byte_ms
+            self._plan.traffic.inter_token.observe(gap_ms // count, count)
+        self.output_tokens += count
+        self.last_byte_ms = now_ms
+
+    def used(self, prompt_tokens: int | None, output_tokens: int | None) -> None:
+        """What the engine counted; None where it didn't."""
+        if prompt_tokens and self._plan is not None:
+            self.input_tokens = prompt_tokens
+            self._plan.scale.learn(self._estimate, prompt_tokens)
+        if output_tokens is not None:
+            self.output_tokens = output_tokens
+
+    def ended(self, now_ms: int) -> None:
+        """It is over: the record says how."""
+        self.ended_ms = now_ms
+        ledger = self._ledger
+        ledger.traffic.active_requests -= 1
+        if self._plan is None:
+            self._count_unplanned(ledger)
+        else:
+            self._close(self._plan, now_ms)
+        if self._limiter is not None:
+            self._settle(self._limiter)
+        ledger.log(self)
+
+    def _count_unplanned(self, ledger: Ledger) -> None:
+        assert self.request
+        path = path_label(self.request.path)
+        outcome = ledger.traffic.to(self.destination).outcome(path, self.status, self.error_type)
+        outcome.count(self.ended_ms - self.arrived_ms, 0, 0)
+
+    def _close(self, plan: Plan, now_ms: int) -> None:
+        if self.status == 200 and self.error_type is None:
+            outcome = plan.success
+        else:
+            outcome = plan.traffic.outcome(plan.path_label, self.status, self.error_type)
+        answered = self.first_byte_ms
+        duration_index = outcome.count(
+            now_ms - self.arrived_ms,
+            self.input_tokens if answered else 0,
+            self.output_tokens,
+        )
+        plan.model_traffic.active -= 1
+        if self._runs:
+            plan.traffic.active -= 1
+        if plan.cell is not None:
+            self._ledger.demand.advance(now_ms)
+            self._close_demand(plan.cell, duration_index)
+
+    def _close_demand(self, cell: DemandCell, duration_index: int) -> None:
+        if self._waits:
+            cell.queued -= 1
+        if self._runs:
+            cell.in_flight -= 1
+        if self.broke_off or self.status >= 500:
+            cell.errors += 1
+        elif not self.client_left:
+            cell.completions += 1
+            cell.duration_buckets[duration_index] += 1
+        cell.output_tokens += self.output_tokens
+
+    def _settle(self, limiter: RouteLimiter) -> None:
+        assert self._reservation
+        answered = self.first_byte_ms and self.status < 400
+        if answered or self.client_left:
+            limiter.settle(self._reservation, self.input_tokens, self.output_tokens)
+        else:
+            limiter.settle(self._reservation, 0, 0)

@@ -1,0 +1,179 @@
+"""The way of one request to an endpoint: choosing it, connecting, sending, and doing so again.
+
+Invariant: each attempt raises the load of its endpoint when it begins and lowers it by the same
+when it is over, once, whichever way it ends; there is at most one attempt at a time.
+"""
+
+import asyncio
+from random import random
+from typing import Protocol
+
+from inferbus_router.account import Account
+from inferbus_router.endpoint import Endpoint
+from inferbus_router.errors import RequestError, no_ready_endpoint
+from inferbus_router.plan import Plan
+from inferbus_router.policy_retry import Failure, retry_delay_ms
+from inferbus_router.request import Request
+from inferbus_router.state import RouterState
+from inferbus_router.upstream_protocol import ResponseReceiver, UpstreamProtocol
+from inferbus_router.upstream_request import upstream_request
+
+
+class AttemptOwner(ResponseReceiver, Protocol):
+    """The exchange that wants a response."""
+
+    def given_up(self, error: RequestError) -> None:
+        """There is no endpoint to try any more."""
+        ...
+
+
+class Attempts:
+    """The attempts of one request."""
+
+    _endpoint: Endpoint | None = None
+    """Where the running attempt goes."""
+    _connection: UpstreamProtocol | None = None
+    _prompt_waits = False
+    """The response hasn't begun: the prompt counts as unprocessed."""
+    _tried: tuple[Endpoint, ...] = ()
+    _retries = 0
+    _retry_timer: asyncio.TimerHandle | None = None
+
+    def __init__(
+        self,
+        router: RouterState,
+        owner: AttemptOwner,
+        account: Account,
+        request: Request,
+        plan: Plan,
+        payload: bytes,
+    ) -> None:
+        self._router = router
+        self._owner = owner
+        self._account = account
+        self._request = request
+        self._plan = plan
+        self._payload = payload
+
+    def start(self, now_ms: int, may_reuse: bool = True) -> None:
+        """Send the request to an endpoint; raises `RequestError` where the server has none."""
+        state = self._plan.state
+        endpoint = state.choose(self._tried, now_ms)
+        if endpoint is None:
+            raise no_ready_endpoint(state.server.name, self._router.settings.retry_after_seconds)
+        account = self._account
+        account.pod = endpoint.pod
+        account.sent_ms = now_ms
+        account.attempts += 1
+        endpoint.started(account.prompt_tokens)
+        self._endpoint = endpoint
+        self._prompt_waits = True
+        connection = endpoint.take_idle() if may_reuse else None
+        if connection is None:
+            endpoint.connect(self)
+        else:
+            self.connected(connection)
+
+    # The connection.
+
+    @property
+    def still_wants_connection(self) -> bool:
+        """False once the request is over, or the attempt that asked is."""
+        return self._endpoint is not None and self._connection is None
+
+    def connected(self, connection: UpstreamProtocol) -> None:
+        """Send the request on it."""
+        assert self._endpoint
+        self._connection = connection
+        connection.send(
+            self._owner, upstream_request(self._request, self._payload, self._endpoint.host)
+        )
+
+    def connect_failed(self, detail: str) -> None:
+        """There is no connection to the endpoint."""
+        self._owner.response_failed(Failure.CONNECT, detail)
+
+    def released(self) -> None:
+        """The connection went back to its endpoint, or is gone."""
+        self._connection = None
+
+    def pause(self) -> None:
+        """Take no more of the response for now."""
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        """Go on taking it."""
+        if self._connection is not None:
+            self._connection.resume()
+
+    # How attempts end.
+
+    def first_byte(self) -> None:
+        """The response has begun: the prompt is processed."""
+        if self._prompt_waits and self._endpoint is not None:
+            self._prompt_waits = False
+            self._endpoint.first_byte(self._account.prompt_tokens)
+
+    def retry(self, failure: Failure, now_ms: int) -> bool:
+        """Arrange another attempt where the rules allow one; the running one failed like that."""
+        server = self._plan.state.server
+        delay_ms = retry_delay_ms(
+            failure, self._retries, server.retry_attempts, server.retry_interval_ms, random()
+        )
+        if delay_ms is None:
+            return False
+        if failure is Failure.STALE:
+            self.abandoned()
+            self._start_again(may_reuse=False)
+            return True
+        if not self._router.retry_budget.spend():
+            return False
+        self.failed(now_ms)
+        self._retries += 1
+        self._plan.traffic.retries += 1
+        if delay_ms:
+            seconds = delay_ms / self._router.rate / 1000
+            loop = asyncio.get_running_loop()
+            self._retry_timer = loop.call_later(seconds, self._start_again)
+        else:
+            self._start_again()
+        return True
+
+    def _start_again(self, may_reuse: bool = True) -> None:
+        self._retry_timer = None
+        try:
+            self.start(self._router.now_ms(), may_reuse)
+        except RequestError as error:
+            self._owner.given_up(error)
+
+    def succeeded(self) -> None:
+        """The endpoint did what can be asked of it."""
+        if (endpoint := self._end()) is not None:
+            endpoint.health.succeeded()
+
+    def failed(self, now_ms: int) -> None:
+        """The endpoint didn't."""
+        if (endpoint := self._end()) is not None:
+            endpoint.health.failed(now_ms)
+            self._tried = (*self._tried, endpoint)
+
+    def abandoned(self) -> None:
+        """It ended without a verdict: the client left, or a kept connection was stale."""
+        if (endpoint := self._end()) is not None:
+            endpoint.health.abandoned()
+
+    def _end(self) -> Endpoint | None:
+        """The endpoint of the attempt that was running."""
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
+            self._retry_timer = None
+        if self._connection is not None:
+            self._connection.abandon()
+            self._connection = None
+        endpoint = self._endpoint
+        if endpoint is not None:
+            self.first_byte()
+            endpoint.ended()
+            self._endpoint = None
+        return endpoint

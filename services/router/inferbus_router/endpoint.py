@@ -1,0 +1,114 @@
+"""One endpoint as requests meet it: its load, and the connections to it.
+
+There are as many connections as there are requests, and no upper bound: an engine that is busy
+queues requests itself, and a bound here would hide that (routing spec, defect 17). The one used
+last is used first, so that surplus ones grow old. Invariant: a connection is idle here, or serves
+one request, or is closed.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from typing import Protocol
+
+from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.policy_choice import EndpointLoad
+from inferbus_router.timekeeper import Deadlines, Timekeeper
+from inferbus_router.upstream_protocol import UpstreamProtocol
+
+
+class ConnectionSeeker(Protocol):
+    """Who waits for a connection."""
+
+    @property
+    def still_wants_connection(self) -> bool:
+        """False once its client has left."""
+        ...
+
+    def connected(self, connection: UpstreamProtocol) -> None:
+        """Here it is."""
+        ...
+
+    def connect_failed(self, detail: str) -> None:
+        """There is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What the connections of a router share."""
+
+    connect_timeout_seconds: float
+    idle_timeout_ms: int
+    """An idle connection is closed after that long."""
+    keeper: Timekeeper
+    """Counts it."""
+    tls: ssl.SSLContext
+    """For endpoints that speak https."""
+
+
+class Endpoint(EndpointLoad):
+    """One address that serves a model."""
+
+    def __init__(self, entry: EndpointEntry, protocol: str, settings: ConnectionSettings) -> None:
+        """`protocol` is `http` or `https`."""
+        super().__init__(entry.pod)
+        address, port = entry.address, entry.port
+        self.host = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}").encode()
+        """For the Host header."""
+        self._address = address
+        self._port = port
+        self._settings = settings
+        self._tls = settings.tls if protocol == "https" else None
+        self._now_ms = settings.keeper.now_ms
+        self._idle: Deadlines[UpstreamProtocol] = settings.keeper.deadlines(
+            settings.idle_timeout_ms, UpstreamProtocol.close
+        )
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._retired = False
+
+    def take_idle(self) -> UpstreamProtocol | None:
+        """A kept connection, the one used last; None where there is none."""
+        return self._idle.take_newest()
+
+    def connect(self, seeker: ConnectionSeeker) -> None:
+        """Open a connection for a request."""
+        task = asyncio.get_running_loop().create_task(self._connect(seeker))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, seeker: ConnectionSeeker) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_seconds):
+                _, connection = await loop.create_connection(
+                    lambda: UpstreamProtocol(self), self._address, self._port, ssl=self._tls
+                )
+        except (OSError, TimeoutError) as error:
+            seconds = self._settings.connect_timeout_seconds
+            reason = str(error) or f"no connection within {seconds:g} seconds"
+            if seeker.still_wants_connection:
+                seeker.connect_failed(reason)
+            return
+        if seeker.still_wants_connection:
+            seeker.connected(connection)
+        else:
+            self.release(connection)
+
+    def release(self, connection: UpstreamProtocol) -> None:
+        """Keep a connection for the next request."""
+        if self._retired:
+            connection.close()
+        else:
+            self._idle.start(connection, self._now_ms())
+
+    def closed(self, connection: UpstreamProtocol) -> None:
+        """A connection is gone, whoever closed it."""
+        self._idle.stop(connection)
+
+    def retire(self) -> None:
+        """The endpoint is gone: what runs may end, nothing is kept."""
+        self._retired = True
+        for connection in self._idle.items():
+            connection.close()
+        self._settings.keeper.forget(self._idle)

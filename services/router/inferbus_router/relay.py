@@ -1,0 +1,136 @@
+"""One engine response on its way to the client: framing, headers, and what is read in passing.
+
+Pure: bytes in, bytes out. Invariant: a client sees the end of a response only when the engine's
+response ended properly; a response that broke off is never terminated as if it were whole (routing
+spec, defect 19).
+"""
+
+from inferbus_router.event_stream import EventStream, failure_event
+from inferbus_router.heads import HOP_BY_HOP, cutter
+from inferbus_router.http_messages import LAST_CHUNK, chunk
+from inferbus_router.usage import JsonUsageReader, UsageReader
+
+_CUTTER = cutter(
+    HOP_BY_HOP | {b"content-encoding", b"content-length", b"content-type", b"x-request-id"}
+)
+_WITHOUT_BODY = frozenset({204, 304})
+
+_BY_LENGTH, _IN_CHUNKS, _UNTIL_CLOSE = range(3)
+"""How a body is delimited (RFC 9112, 6)."""
+
+
+class ResponseHead:
+    """The head of an engine's response."""
+
+    content_length: int | None = None
+    content_type = b""
+    """In lower case, without parameters."""
+    is_chunked = False
+    is_encoded = False
+    """The body is compressed: it can only be passed on."""
+
+    def __init__(self, status: int, head: bytes) -> None:
+        """Raises `ValueError` for a transfer coding that can't be decoded."""
+        self.status = status
+        pieces = _CUTTER.split(head)
+        self.lines = b"".join(pieces[::3])
+        """The status line and the headers that concern the client, without the last line end."""
+        for index in range(1, len(pieces), 3):
+            name = pieces[index].lower()
+            value = pieces[index + 1].strip(b" \t")
+            if name == b"content-length":
+                self.content_length = int(value)
+            elif name == b"content-type":
+                self.content_type = value.partition(b";")[0].rstrip().lower()
+                self.lines += b"\r\ncontent-type: " + value
+            elif name == b"transfer-encoding":
+                if value.lower() != b"chunked":
+                    raise ValueError(f"transfer coding {value.decode('latin-1')!r}")
+                self.is_chunked = True
+            elif name == b"content-encoding":
+                self.is_encoded = value.lower() != b"identity"
+                self.lines += b"\r\ncontent-encoding: " + value
+
+    @property
+    def has_body(self) -> bool:
+        """False for statuses whose responses end with the head."""
+        return self.status not in _WITHOUT_BODY
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Only the end of the connection ends the body."""
+        return self.content_length is None and not self.is_chunked and self.has_body
+
+
+class Relay:
+    """Turns one response into the bytes for one client."""
+
+    usage: UsageReader | None = None
+    """What the response tells about tokens; None where it can't be read."""
+    _stream: EventStream | None = None
+    _reader: JsonUsageReader | None = None
+
+    def __init__(self, head: ResponseHead, minor_version: int, drop_usage: bool) -> None:
+        """`drop_usage`: the router itself asked for usage, the client must not see it."""
+        self._head = head
+        if not head.is_encoded:
+            if head.content_type == b"application/json":
+                self.usage = self._reader = JsonUsageReader()
+            elif head.content_type == b"text/event-stream":
+                self.usage = self._stream = EventStream(drop_usage)
+        changes_length = drop_usage and self._stream is not None
+        if not head.has_body or (head.content_length is not None and not changes_length):
+            self._framing = _BY_LENGTH
+        else:
+            self._framing = _IN_CHUNKS if minor_version else _UNTIL_CLOSE
+
+    @property
+    def is_event_stream(self) -> bool:
+        """The client reads events."""
+        return self._stream is not None
+
+    @property
+    def must_close(self) -> bool:
+        """The end of the connection is the end of the response."""
+        return self._framing == _UNTIL_CLOSE
+
+    def take_events(self) -> int:
+        """Data events forwarded since the last call."""
+        if self._stream is None:
+            return 0
+        events, self._stream.events = self._stream.events, 0
+        return events
+
+    def head(self, request_id: bytes, keep_alive: bool) -> bytes:
+        """The response's head for the client."""
+        head = self._head
+        last = b"" if keep_alive else b"\r\nconnection: close"
+        if self._framing == _IN_CHUNKS:
+            last += b"\r\ntransfer-encoding: chunked"
+        elif self._framing == _BY_LENGTH and head.content_length is not None:
+            last += b"\r\ncontent-length: %d" % head.content_length
+        return b"HTTP/1.1%b\r\nx-request-id: %b%b\r\n\r\n" % (
+            head.lines[len(b"HTTP/1.1") :],
+            request_id,
+            last,
+        )
+
+    def body(self, data: bytes) -> bytes:
+        """The next piece of the body for the client."""
+        if self._stream is not None:
+            data = self._stream.feed(data)
+        elif self._reader is not None:
+            self._reader.feed(data)
+        return chunk(data) if self._framing == _IN_CHUNKS else data
+
+    def end(self) -> bytes:
+        """The response ended as it should."""
+        rest = self._stream.end() if self._stream is not None else b""
+        return chunk(rest) + LAST_CHUNK if self._framing == _IN_CHUNKS else rest
+
+    def failure(self, error: bytes) -> bytes:
+        """The response broke off: an event with the error object in a stream, otherwise nothing."""
+        if self._stream is None or self._framing == _BY_LENGTH:
+            return b""
+        event = failure_event(error)
+        return chunk(event) if self._framing == _IN_CHUNKS else event

@@ -1,0 +1,174 @@
+"""One HTTP request as it came, and what its head means for the router.
+
+Invariant: `read_head` accepts a head only where every HTTP implementation understands it alike
+(RFC 9112, section 11: request smuggling), and what it marks for forwarding holds nothing that
+concerns only the connection with the client.
+"""
+
+import os
+
+from inferbus_router.errors import (
+    expectation_failed,
+    malformed_request,
+    unsupported_encoding,
+    unsupported_transfer_coding,
+    version_not_supported,
+)
+from inferbus_router.heads import (
+    HOP_BY_HOP,
+    LINE_END,
+    cutter,
+    header_lines,
+    without_headers,
+)
+
+_CUTTER = cutter(
+    HOP_BY_HOP
+    | {
+        b"accept-encoding",
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"expect",
+        b"host",
+        b"x-request-id",
+    }
+)
+_ORDINARY_CONNECTION = frozenset({b"close", b"keep-alive"})
+_MOST_ID_BYTES = 128
+_GRAPHIC = bytes(range(0x21, 0x7F))
+
+
+class Request:
+    """A request whose head has been read; its body follows."""
+
+    body = b""
+    content_type = b""
+    content_length = 0
+    """0 also where the body comes in chunks."""
+    is_chunked = False
+    expects_continue = False
+    request_id = b""
+    keep_alive = True
+
+    def __init__(self, head: bytes, method: bytes, target: bytes, minor_version: int) -> None:
+        self.method = method
+        self.target = target
+        """Path and query."""
+        self.path = target.partition(b"?")[0].decode("latin-1")
+        """Without the query."""
+        self.minor_version = minor_version
+        self.forwarded = b""
+        """The header lines that go upstream as they came, each behind its line end."""
+        self._head = head
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """(name in lower case, value) of every header, in the order they came."""
+        return header_lines(self._head)
+
+
+def read_head(head: bytes) -> Request:
+    """The request of a head, without its last, empty line.
+
+    Raises `RequestError` (400, 415, 417, 501, 505) to refuse it. Takes for granted what the parser
+    refuses by itself: two lengths, a length beside a transfer coding, line folding, bare line ends,
+    control characters.
+    """
+    pieces = _CUTTER.split(head)
+    line, _, _ = pieces[0].partition(LINE_END)
+    request = _read_request_line(line, head)
+    hosts = 0
+    options = content_type = b""
+    for index in range(1, len(pieces), 3):
+        name = pieces[index].lower()
+        value = pieces[index + 1].strip(b" \t")
+        if name == b"host":
+            hosts += 1
+        elif name == b"content-length":
+            request.content_length = int(value)
+        elif name == b"content-type":
+            request.content_type = value
+            content_type = b"\r\ncontent-type: " + value
+        elif name == b"connection":
+            options += b"," + value
+        else:
+            _read_special(request, name, value)
+    if hosts != 1 and (hosts or request.minor_version):
+        raise malformed_request("there must be exactly one Host header")
+    request.forwarded = b"".join(pieces[::3])[len(line) :] + content_type
+    if options:
+        request.forwarded = _without_options(request.forwarded, options)
+    return request
+
+
+def _read_request_line(line: bytes, head: bytes) -> Request:
+    words = line.split(b" ")
+    if len(words) != 3:
+        raise malformed_request("the request line must be a method, a target and a version")
+    method, target, version = words
+    if target[:1] != b"/":
+        target = _origin_form(target)
+    if version == b"HTTP/1.1":
+        return Request(head, method, target, 1)
+    if version == b"HTTP/1.0":
+        return Request(head, method, target, 0)
+    raise version_not_supported(version.decode("latin-1"))
+
+
+def _read_special(request: Request, name: bytes, value: bytes) -> None:
+    if name == b"x-request-id":
+        if not request.request_id and is_usable_id(value):
+            request.request_id = value
+    elif name == b"transfer-encoding":
+        if not request.minor_version:
+            raise malformed_request("HTTP/1.0 has no transfer codings")
+        if value.lower() != b"chunked":
+            raise unsupported_transfer_coding(value.decode("latin-1"))
+        request.is_chunked = True
+    elif name == b"expect":
+        if value.lower() != b"100-continue":
+            raise expectation_failed(value.decode("latin-1"))
+        request.expects_continue = bool(request.minor_version)
+    elif name == b"content-encoding" and value.lower() != b"identity":
+        raise unsupported_encoding(value.decode("latin-1"))
+
+
+def _origin_form(target: bytes) -> bytes:
+    """Path and query of a request target in absolute form (RFC 9112, 3.2.2)."""
+    scheme, separator, rest = target.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
+        raise malformed_request("the request target must be a path")
+    return b"/" + rest.partition(b"/")[2]
+
+
+def _without_options(lines: bytes, options: bytes) -> bytes:
+    """The lines without the headers that Connection headers make hop-by-hop."""
+    named = [option.strip().lower() for option in options.split(b",")]
+    names = [name for name in named if name and name not in _ORDINARY_CONNECTION]
+    return without_headers(lines, names) if names else lines
+
+
+def is_usable_id(value: bytes) -> bool:
+    """True for a request id that may stand in headers and log lines: short, graphic ASCII, no
+    space.
+    """
+    return 0 < len(value) <= _MOST_ID_BYTES and not value.translate(None, _GRAPHIC)
+
+
+class RequestIds:
+    """Ids for requests that bring none: UUIDs (version 4, RFC 9562), cheap to make.
+
+    74 bits are drawn once, the rest counts, so that ids of different processes differ as random
+    ones do. They are no secrets.
+    """
+
+    def __init__(self) -> None:
+        digits = os.urandom(10).hex()
+        self._prefix = f"{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-"
+        self._last = 0
+
+    def next(self) -> bytes:
+        """The next id."""
+        self._last += 1
+        return f"{self._prefix}{self._last:012x}".encode()

@@ -1,0 +1,185 @@
+"""Turns the bytes of a client connection into requests.
+
+The parser (llhttp, strict) sees every byte and decides what is HTTP and where messages end; the
+head it accepted is then read as a whole, which is far cheaper than one call per header. Invariant:
+a request is handed out only when it is complete and within the limits; after the first error
+nothing more is read, because nobody can know where the next request would begin.
+"""
+
+import httptools
+
+from inferbus_router.errors import (
+    RequestError,
+    body_too_large,
+    headers_too_large,
+    malformed_request,
+    method_not_allowed,
+)
+from inferbus_router.heads import HEAD_END, LINE_END
+from inferbus_router.request import Request, read_head
+
+IDLE, HEAD, BODY = range(3)
+"""What is expected next: a request, the rest of a head, or the rest of a body."""
+
+_END_OF_DATA, _UPGRADE, _NEXT_REQUEST = range(3)
+"""Where the parser stopped."""
+
+
+class RequestReader:
+    """The parser of one connection."""
+
+    phase = IDLE
+    request: Request | None = None
+    """The one whose body is being read."""
+    _head = b""
+    """What has come of an unfinished head."""
+    _head_ended = False
+    _keep_alive = False
+    _body_bytes = 0
+    _message_ended = False
+    _is_over = False
+    """The last request that can be told apart has been read."""
+
+    def __init__(self, max_head_bytes: int, max_body_bytes: int) -> None:
+        self.complete: list[Request] = []
+        """Requests that were read; the caller takes them out."""
+        self._max_head_bytes = max_head_bytes
+        self._max_body_bytes = max_body_bytes
+        self._parser = httptools.HttpRequestParser(self)
+        self._body: list[bytes] = []
+
+    def feed(self, data: bytes) -> None:
+        """Read on; raises `RequestError` where the bytes can't be served as HTTP requests."""
+        while data and not self._is_over:
+            data = self._feed_body(data) if self.phase == BODY else self._feed_head(data)
+
+    def _feed_head(self, data: bytes) -> bytes:
+        """Read a head, and what has come of its body; returns what comes behind the request."""
+        earlier = self._head
+        head = earlier + data if earlier else data.lstrip(LINE_END)
+        end = head.find(HEAD_END)
+        if end < 0:
+            self._keep_unfinished(head, data)
+            return b""
+        if end > self._max_head_bytes:
+            raise headers_too_large(self._max_head_bytes)
+        self._head = b""
+        self._head_ended = self._message_ended = False
+        self._body_bytes = 0
+        parsed = self._parse(data)
+        if not self._head_ended:
+            raise malformed_request("its head does not end where it should")
+        request = self.request = read_head(head[:end])
+        request.keep_alive = self._keep_alive
+        if request.content_length > self._max_body_bytes:
+            raise body_too_large(self._max_body_bytes)
+        self.phase = BODY
+        body_start = len(data) - len(head) + end + len(HEAD_END)
+        if parsed == _UPGRADE:
+            self._ignore_upgrade(request)
+            return data[body_start:]
+        if self._message_ended:
+            self._end_request(request)
+        if parsed == _NEXT_REQUEST:
+            return self._behind(request, data, body_start + request.content_length)
+        return b""
+
+    def _keep_unfinished(self, head: bytes, data: bytes) -> None:
+        if not head:
+            return
+        self.phase = HEAD
+        self._head = head
+        self._message_ended = False
+        if len(head) > self._max_head_bytes:
+            raise headers_too_large(self._max_head_bytes)
+        self._parse(data)
+
+    def _feed_body(self, data: bytes) -> bytes:
+        """Read on in a body; returns what comes behind it."""
+        request = self.request
+        assert request
+        left = request.content_length - self._body_bytes
+        parsed = self._parse(data)
+        if self._message_ended:
+            self._end_request(request)
+        if parsed == _NEXT_REQUEST:
+            return self._behind(request, data, left)
+        return b""
+
+    def _end_request(self, request: Request) -> None:
+        body = self._body
+        if body:
+            request.body = body[0] if len(body) == 1 else b"".join(body)
+            self._body = []
+        self.phase = IDLE
+        self.request = None
+        self.complete.append(request)
+
+    def _behind(self, request: Request, data: bytes, start: int) -> bytes:
+        """The next request, which came in one piece with the end of this one.
+
+        Where it begins behind a body in chunks can't be told: then the connection ends after this
+        request, which clients that send ahead must expect (RFC 9112, 9.3.2).
+        """
+        self._parser = httptools.HttpRequestParser(self)
+        if not request.is_chunked:
+            return data[start:]
+        request.keep_alive = False
+        self._is_over = True
+        return b""
+
+    def _ignore_upgrade(self, request: Request) -> None:
+        """Read on as if no other protocol had been offered (RFC 9110, 7.8 allows that).
+
+        The parser takes what follows for the other protocol, so a new one is told where it stands.
+        """
+        if request.method == b"CONNECT":
+            raise method_not_allowed("CONNECT", request.path, b"POST")
+        framing = (
+            b"transfer-encoding: chunked"
+            if request.is_chunked
+            else b"content-length: %d" % request.content_length
+        )
+        self._parser = httptools.HttpRequestParser(self)
+        self._message_ended = False
+        self._parse(b"POST / HTTP/1.1\r\n" + framing + HEAD_END)
+        if self._message_ended:
+            self._end_request(request)
+
+    def _parse(self, data: bytes) -> int:
+        """Show bytes to the parser; returns where it stopped."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            return _UPGRADE
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            if isinstance(cause, _NextRequestError):
+                return _NEXT_REQUEST
+            if isinstance(cause, RequestError):
+                raise cause from None
+            raise malformed_request(str(error)) from None
+        return _END_OF_DATA
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self._message_ended:
+            raise _NextRequestError
+
+    def on_headers_complete(self) -> None:
+        self._head_ended = True
+        self._keep_alive = self._parser.should_keep_alive()
+
+    def on_body(self, data: bytes) -> None:
+        self._body.append(data)
+        self._body_bytes += len(data)
+        if self._body_bytes > self._max_body_bytes:
+            raise body_too_large(self._max_body_bytes)
+
+    def on_message_complete(self) -> None:
+        self._message_ended = True
+
+
+class _NextRequestError(Exception):
+    """Another request follows in the same piece."""

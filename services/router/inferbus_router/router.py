@@ -1,0 +1,164 @@
+"""The router: takes requests and tables in, hands demand out.
+
+Invariant: a table is taken over between two events of the loop, whole; a request that is being
+served keeps what it was matched with, one that is held is matched again.
+"""
+
+import asyncio
+from urllib.parse import unquote
+
+from inferbus_router.demand import SECOND_MS, DemandSums
+from inferbus_router.errors import (
+    RequestError,
+    method_not_allowed,
+    model_not_found,
+    unknown_path,
+)
+from inferbus_router.exchange import Exchange
+from inferbus_router.http_messages import Page, error_page
+from inferbus_router.ledger import Ledger
+from inferbus_router.pages import message_page, model_page, models_page
+from inferbus_router.ports import DemandSink, Parts
+from inferbus_router.record import RequestRecord
+from inferbus_router.request import Request
+from inferbus_router.server_protocol import RunningRequest, ServerProtocol
+from inferbus_router.state import RouterState
+
+_LEAST_TICK_SECONDS = 0.01
+_READ = (b"GET", b"HEAD")
+
+
+class Router:
+    """Serves requests by the table it was given last; a `RequestHandler` and a `TableSink`."""
+
+    def __init__(self, name: str, state: RouterState, demand: DemandSink) -> None:
+        """`name` tells this router from others in the demand it reports."""
+        self.state = state
+        self.is_ready = False
+        """The first whole table was applied."""
+        self._name = name
+        self._demand = demand
+        self._sums = DemandSums(name)
+        self._ticker: asyncio.TimerHandle | None = None
+        state.on_held = self._tell_pending
+
+    @property
+    def ledger(self) -> Ledger:
+        """The counters."""
+        return self.state.ledger
+
+    # Requests.
+
+    def handle(self, client: ServerProtocol, request: Request) -> RunningRequest | None:
+        """Serve a request; None where it is answered already."""
+        if request.method == b"POST" and request.path.startswith("/v1/"):
+            exchange = Exchange(self.state, client, request)
+            return exchange if exchange.begin() else None
+        self._answer(client, request)
+        return None
+
+    def _answer(self, client: ServerProtocol, request: Request) -> None:
+        record = RequestRecord(request, self.state.now_ms())
+        try:
+            page = self._page(request)
+        except RequestError as error:
+            record.fail(error)
+            page = error_page(error)
+        record.status = page.status
+        record.ended_ms = record.arrived_ms
+        if request.path.startswith("/v1/"):
+            self.ledger.book(record)
+        client.answer(request, page)
+
+    def _page(self, request: Request) -> Page:
+        """The router's own answer; raises `RequestError` where it has none."""
+        method, path = request.method, request.path
+        page: Page | None
+        if path == "/healthz":
+            page = message_page(200, "ok")
+        elif path == "/readyz":
+            page = self.readiness()
+        elif path == "/v1/models":
+            page = models_page(self.state.table)
+        elif path.startswith("/v1/models/"):
+            name = unquote(path.removeprefix("/v1/models/"))
+            page = model_page(self.state.table, name)
+            if page is None:
+                raise model_not_found(name)
+        elif path.startswith("/v1/"):
+            raise method_not_allowed(method.decode(), path, b"POST")
+        else:
+            raise unknown_path(path)
+        if method not in _READ:
+            raise method_not_allowed(method.decode(), path, b"GET, HEAD")
+        return page
+
+    def readiness(self) -> Page:
+        """Whether requests should be sent here (routing spec 2.1)."""
+        if self.is_ready:
+            return message_page(200, "router is ready")
+        return message_page(503, "router is not ready")
+
+    def refused(self, request: Request | None, error: RequestError) -> None:
+        """Count and log a request that was refused before it was complete."""
+        record = RequestRecord(request, self.state.now_ms())
+        record.fail(error)
+        record.ended_ms = record.arrived_ms
+        self.ledger.book(record)
+
+    # Tables.
+
+    def apply(self, parts: Parts) -> None:
+        """Serve by these parts from now on."""
+        state = self.state
+        earlier = state.table
+        state.table = earlier.with_parts(parts)
+        for endpoint in state.fleet.sync(state.table):
+            endpoint.retire()
+        state.plans.forget()
+        self.ledger.demand.forget_idle()
+        if state.table.routes is not earlier.routes:
+            self.ledger.follow(earlier, state.table, state.now_ms())
+        for held in state.hold.items():
+            held.table_changed()
+
+    def snapshot_ended(self) -> None:
+        """All parts that existed at the start were applied."""
+        self.is_ready = True
+
+    # Demand.
+
+    def start(self) -> None:
+        """Begin to report demand."""
+        self._set_ticker()
+
+    def stop(self) -> None:
+        """Report what is left, and let go of timers and connections."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+            self._tell_demand()
+        self.state.stop()
+
+    def _set_ticker(self) -> None:
+        state = self.state
+        wait_ms = (SECOND_MS - state.now_ms() % SECOND_MS) / state.rate
+        seconds = max(_LEAST_TICK_SECONDS, wait_ms / 1000)
+        self._ticker = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    def _tick(self) -> None:
+        self._tell_demand()
+        self._tell_pending()
+        self._set_ticker()
+
+    def _tell_demand(self) -> None:
+        now_ms = self.state.now_ms()
+        seconds = self.ledger.demand.flush(now_ms)
+        self._sums.add(seconds)
+        for second in seconds:
+            self._demand.observed(second.target, second.data)
+        for ten_seconds in self._sums.flush(now_ms):
+            self._demand.summed(ten_seconds.target, ten_seconds.data)
+
+    def _tell_pending(self) -> None:
+        for pending in self.state.hold.pending(self._name):
+            self._demand.pending(pending.target, pending.data)

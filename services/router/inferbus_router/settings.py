@@ -1,0 +1,75 @@
+"""The router's settings, `INFERBUS_ROUTER_…`."""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+from inferbus_contracts.services import Service
+from inferbus_shared.settings import ServiceSettings
+
+_MIB = 1024 * 1024
+
+
+class RouterSettings(ServiceSettings):
+    """Where the router listens, and how much and how long it waits for whom."""
+
+    model_config = SettingsConfigDict(env_prefix=Service.ROUTER.setting_prefix)
+
+    service: ClassVar[Service] = Service.ROUTER
+
+    host: str = "127.0.0.1"
+    """Address that clients reach; every address needs `0.0.0.0` or `::`."""
+    port: int = Field(default=8080, ge=0, le=65535)
+    """0 lets the system choose."""
+    listen_fd: int | None = Field(default=None, ge=3)
+    """A listening socket that was inherited; host and port are then its own."""
+    backlog: int = Field(default=4096, ge=1)
+    """Connections that the system completes before they are accepted."""
+    table_file: Path | None = None
+    """Take the routing table from this JSON or YAML file instead of from the bus."""
+
+    max_head_bytes: int = Field(default=64 * 1024, ge=1024)
+    """Request line and headers."""
+    max_body_bytes: int = Field(default=32 * _MIB, ge=1024)
+
+    head_timeout_seconds: float = Field(default=10, gt=0)
+    """For the whole head of a request, from its first byte."""
+    body_timeout_seconds: float = Field(default=30, gt=0)
+    """Between two pieces of a request's body."""
+    keepalive_timeout_seconds: float = Field(default=75, gt=0)
+    """A client's connection without a request is closed after that long, or up to twice as long."""
+    closing_timeout_seconds: float = Field(default=30, gt=0)
+    """For the client to take the rest of a last response."""
+    connect_timeout_seconds: float = Field(default=5, gt=0)
+    """To an endpoint."""
+    first_byte_timeout_seconds: float = Field(default=600, gt=0)
+    """From the first attempt to the first byte of the response, where the ModelServer sets no
+    timeout; virtual time.
+    """
+    stream_idle_timeout_seconds: float = Field(default=300, gt=0)
+    """Between two pieces of a response, whoever is slow; virtual time."""
+    pool_idle_timeout_seconds: float = Field(default=4, gt=0)
+    """A connection to an endpoint is kept that long; engines close theirs after 5 seconds."""
+    grace_seconds: float = Field(default=300, ge=0)
+    """After SIGTERM running responses may take that long to finish."""
+    drain_linger_seconds: float = Field(default=2, ge=0)
+    """After SIGTERM connections without a request are kept that long, in case one is on its way."""
+
+    hold_queue_requests: int = Field(default=1024, ge=0)
+    """Requests that wait at most while their model starts; 0: none."""
+    hold_queue_bytes: int = Field(default=256 * _MIB, ge=0)
+    """What their bodies may take together."""
+    hold_deadline_seconds: float = Field(default=300, gt=0)
+    """A request waits that long for its model to start; virtual time."""
+    retry_after_seconds: int = Field(default=5, ge=1)
+    """Told to clients with 503."""
+
+    access_log: Literal["text", "json", "off"] = "text"
+    access_log_path: Path | None = None
+    """Appended to; None: standard output."""
+    access_log_flush_ms: int = Field(default=250, ge=10)
+    """Lines are written together that often."""
+    upstream_ca_file: Path | None = None
+    """Certificates that endpoints with protocol https are checked against; None: the system's."""

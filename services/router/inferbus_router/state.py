@@ -1,0 +1,83 @@
+"""What all requests of one router share while they are served.
+
+The router owns and changes it, exchanges use it. Invariant: `table` and `fleet` always belong
+together: both are of the newest parts.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.endpoint import ConnectionSettings, Endpoint
+from inferbus_router.fleet import Fleet
+from inferbus_router.ledger import Ledger
+from inferbus_router.plan import Plans
+from inferbus_router.policy_hold import HoldQueue
+from inferbus_router.policy_retry import RetryBudget
+from inferbus_router.settings import RouterSettings
+from inferbus_router.table import RoutingTable
+from inferbus_router.timekeeper import Deadlines, Timekeeper
+
+
+class TimedRequest(Protocol):
+    """A request as deadlines and the hold queue see it."""
+
+    def deadline_passed(self) -> None:
+        """What it waits for didn't come in time."""
+        ...
+
+    def table_changed(self) -> None:
+        """It is held, and there may be an endpoint for it now."""
+        ...
+
+
+class RouterState:
+    """Shared by the exchanges of one router."""
+
+    def __init__(
+        self,
+        settings: RouterSettings,
+        ledger: Ledger,
+        now_ms: Callable[[], int],
+        rate: float,
+        connections: ConnectionSettings,
+    ) -> None:
+        """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
+
+        def make_endpoint(entry: EndpointEntry, protocol: str) -> Endpoint:
+            return Endpoint(entry, protocol, connections)
+
+        self.settings = settings
+        self.on_held: Callable[[], None] = lambda: None
+        """Called when a request begins to wait."""
+        self.ledger = ledger
+        self.now_ms = now_ms
+        self.rate = rate
+        self.table = RoutingTable()
+        self.fleet = Fleet(make_endpoint)
+        self.plans = Plans(ledger)
+        self.retry_budget = RetryBudget()
+        self.hold: HoldQueue[TimedRequest] = HoldQueue(
+            settings.hold_queue_requests, settings.hold_queue_bytes
+        )
+        self._keeper = Timekeeper(now_ms, rate)
+        self._first_byte: dict[int, Deadlines[TimedRequest]] = {}
+        self.hold_deadlines = self._deadlines(settings.hold_deadline_seconds * 1000)
+        self.idle_deadlines = self._deadlines(settings.stream_idle_timeout_seconds * 1000)
+
+    def _deadlines(self, limit_ms: float) -> Deadlines[TimedRequest]:
+        return self._keeper.deadlines(round(limit_ms), TimedRequest.deadline_passed)
+
+    def first_byte_deadlines(self, timeout_ms: int | None) -> Deadlines[TimedRequest]:
+        """For the first byte of a response; `timeout_ms` is the model server's own limit."""
+        limit_ms = timeout_ms or round(self.settings.first_byte_timeout_seconds * 1000)
+        deadlines = self._first_byte.get(limit_ms)
+        if deadlines is None:
+            deadlines = self._first_byte[limit_ms] = self._deadlines(limit_ms)
+        return deadlines
+
+    def stop(self) -> None:
+        """Let go of timers and connections."""
+        self._keeper.stop()
+        for endpoint in self.fleet.endpoints():
+            endpoint.retire()

@@ -1,0 +1,150 @@
+"""Puts a router together and takes it apart: the one place that knows all its pieces.
+
+Invariant: clients are accepted only when everything behind the listener stands, and it is taken
+away only after they are gone.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_router.access_log import LineFormat, json_line, text_line
+from inferbus_router.admin import AdminPages
+from inferbus_router.endpoint import ConnectionSettings
+from inferbus_router.ledger import Ledger
+from inferbus_router.listener import Listener, bound_socket, inherited_socket
+from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.ports import DemandSink
+from inferbus_router.record import RequestRecord
+from inferbus_router.router import Router
+from inferbus_router.settings import RouterSettings
+from inferbus_router.state import RouterState
+from inferbus_router.timekeeper import Timekeeper
+from inferbus_shared.clock import REAL_TIME, Clock, real_now_ms
+
+_LINE_FORMATS: dict[str, LineFormat] = {"text": text_line, "json": json_line}
+
+
+@dataclass
+class RunningRouter:
+    """A router that serves, and what it consists of."""
+
+    router: Router
+    listener: Listener
+    """For clients."""
+    admin: Listener
+    """For operators."""
+    _settings: RouterSettings
+    _log: LogWriter | None
+    _socket_keeper: Timekeeper
+
+    async def stop(self) -> None:
+        """Drain, and stop; takes at most the grace period."""
+        settings = self._settings
+        await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
+        self.router.stop()
+        self._socket_keeper.stop()
+        await self.admin.drain(0, 0)
+        if self._log is not None:
+            self._log.close()
+
+
+async def start_router(
+    settings: RouterSettings, clock: Clock, name: str, demand: DemandSink
+) -> RunningRouter:
+    """A router that accepts clients, with an empty table; raises `ProblemsError`.
+
+    `name` tells it from other routers in the demand it reports.
+    """
+    sockets = _open_sockets(settings)
+    log = _open_access_log(settings)
+    loop = asyncio.get_running_loop()
+
+    def socket_now_ms() -> int:
+        return int(loop.time() * 1000)
+
+    now_ms = real_now_ms if clock.anchor == REAL_TIME else clock.now_ms
+    keeper = Timekeeper(socket_now_ms)
+    connections = ConnectionSettings(
+        settings.connect_timeout_seconds,
+        round(settings.pool_idle_timeout_seconds * 1000),
+        keeper,
+        _tls_context(settings),
+    )
+    ledger = Ledger(name, now_ms(), log.write if log else _no_log)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
+    router = Router(name, state, demand)
+    listener = Listener(router, settings)
+
+    def gauges() -> Iterator[tuple[str, str, float]]:
+        yield "client_connections", "Open connections of clients", listener.connections
+        yield "held_requests", "Requests that wait for a replica", len(state.hold)
+        yield "table_revision", "Revision of the routing table", state.table.revision
+        yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
+
+    admin = Listener(AdminPages(router, gauges), settings)
+    await admin.open(sockets.admin)
+    router.start()
+    await listener.open(sockets.clients)
+    return RunningRouter(router, listener, admin, settings, log, keeper)
+
+
+@dataclass(frozen=True)
+class _Sockets:
+    clients: socket.socket
+    admin: socket.socket
+
+
+def _open_sockets(settings: RouterSettings) -> _Sockets:
+    if settings.listen_fd is not None:
+        clients = inherited_socket(settings.listen_fd)
+    else:
+        clients = bound_socket(settings.host, settings.port, "INFERBUS_ROUTER_PORT")
+    try:
+        admin = bound_socket(settings.http_host, settings.http_port, "INFERBUS_ROUTER_HTTP_PORT")
+    except ProblemsError:
+        clients.close()
+        raise
+    return _Sockets(clients, admin)
+
+
+def _open_access_log(settings: RouterSettings) -> LogWriter | None:
+    if settings.access_log == "off":
+        return None
+    path = settings.access_log_path
+    try:
+        descriptor = open_log(path)
+    except OSError as error:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.BAD_SETTING,
+                message=f"the access log can't be opened: {error.strerror}",
+                field="INFERBUS_ROUTER_ACCESS_LOG_PATH",
+                value=str(path),
+                remedy="set it to a file that the router may write",
+            )
+        ) from None
+    return LogWriter(_LINE_FORMATS[settings.access_log], descriptor, settings.access_log_flush_ms)
+
+
+def _no_log(record: RequestRecord) -> None:
+    del record
+
+
+def _tls_context(settings: RouterSettings) -> ssl.SSLContext:
+    path = settings.upstream_ca_file
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.BAD_SETTING,
+                message=f"the certificates can't be read: {error}",
+                field="INFERBUS_ROUTER_UPSTREAM_CA_FILE",
+                value=str(path),
+                remedy="set it to a file of PEM certificates",
+            )
+        ) from None
