@@ -159,3 +159,18 @@ def read_all(descriptor: int) -> str:
         pass
     os.close(descriptor)
     return data.decode()
+
+
+async def test_offline_what_is_complete_starts_and_what_is_not_says_so(
+    node: Node, hub: ModelHub, files: dict[str, bytes]
+) -> None:
+    words = ("fetch", "hf://owner/model", "--cache-dir", str(node.cache), "-o")
+    code, _, err = await node.run(*words, str(node.output), HF_HUB_OFFLINE="1")
+    assert code == 2
+    assert "IB-5005" in err
+    assert not hub.requests
+    await node.fetch()
+    before = len(hub.requests)
+    assert (await node.run(*words, str(node.folder / "off"), HF_HUB_OFFLINE="1"))[0] == 0
+    assert node.shown(node.folder / "off") == files
+    assert len(hub.requests) == before
