@@ -2,10 +2,15 @@
 
 from collections.abc import AsyncIterator
 
+import hypothesis
 import pytest
 import pytest_asyncio
 
 from tests.support.nats import NatsServer, running_server
+
+# A busy machine is no defect: a property's time limit is that of every test.
+hypothesis.settings.register_profile("inferbus", deadline=None)
+hypothesis.settings.load_profile("inferbus")
 
 
 @pytest_asyncio.fixture

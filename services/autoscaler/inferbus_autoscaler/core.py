@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from inferbus_autoscaler.announce import announcement, options_digest
 from inferbus_autoscaler.evaluation import Evaluation
-from inferbus_autoscaler.events import Applied, Demanded, Event, Sampled, Woken
+from inferbus_autoscaler.events import Demanded, Event, Sampled
 from inferbus_autoscaler.facts import Compat, Facts, PolicyFacts
-from inferbus_autoscaler.outcomes import ClearTimer, Decide, Demand, Effect, SetTimer
+from inferbus_autoscaler.outcomes import Decide, Demand, Effect
 from inferbus_autoscaler.policy_compat import evaluate_compat
 from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
 from inferbus_autoscaler.policy_emission import decision_of, worth_saying
@@ -20,7 +20,7 @@ from inferbus_autoscaler.policy_limits import binding
 from inferbus_autoscaler.policy_standing import answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
 from inferbus_autoscaler.state import LastDecision, TargetState
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.deciding import Applied, ClearTimer, SetTimer, Woken, no_decision
 from inferbus_contracts.events.scaling import ApplyOutcome, DecisionRecord
 
 Effects = tuple[Effect, ...]
@@ -69,15 +69,7 @@ def recompute(record: DecisionRecord) -> bytes:
     for effect in effects:
         if isinstance(effect, Decide | Demand):
             return effect.data.to_json()
-    raise ProblemsError(
-        Problem(
-            code=ErrorCode.RULE_BROKEN,
-            message="the record's input gives no decision under these rules",
-            field="record.version",
-            value=record.version,
-            remedy="recompute it with the version that it names",
-        )
-    )
+    raise no_decision(record.version)
 
 
 def _live_policy(facts: Facts) -> PolicyFacts | None:

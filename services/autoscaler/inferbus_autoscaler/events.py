@@ -7,24 +7,13 @@ that a decision record can embed it whole.
 import math
 from dataclasses import dataclass
 
+from inferbus_contracts.deciding import Applied, Origin, Woken
 from inferbus_contracts.events.metrics import (
     MetricAggregate,
     MetricKind,
     MetricsSampled,
     TargetSample,
 )
-from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied
-from inferbus_contracts.events.scaling import Woken as WokenData
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Where an event stands in the log; copied into the record of what follows from it."""
-
-    sequence: int = 0
-    """Sequence in the decider's inbox."""
-    causes: tuple[str, ...] = ()
-    """Ids of the events that led here, the direct one first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,25 +58,6 @@ class Sampled(Origin):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Applied(Origin):
-    """The reconciler's answer to a decision about one target."""
-
-    target: str
-    decision_id: str
-    outcome: ApplyOutcome
-    replicas: int
-    generation: int
-    uid: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Woken(Origin):
-    """A timer of the decider fired."""
-
-    due_ms: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Demanded(Origin):
     """Traffic, or a held request, seen by a router; no rule of this decider reads it."""
 
@@ -103,25 +73,6 @@ def sampled(data: MetricsSampled, origin: Origin) -> Sampled:
         taken_at_ms=data.taken_at_ms,
         readings=tuple(_reading(sample) for sample in data.targets),
     )
-
-
-def applied(target: str, data: ScalingApplied, origin: Origin) -> Applied:
-    """The event of a `scaling.applied` body that was keyed by `target`."""
-    return Applied(
-        sequence=origin.sequence,
-        causes=origin.causes,
-        target=target,
-        decision_id=data.decision_id,
-        outcome=data.outcome,
-        replicas=data.replicas,
-        generation=data.generation,
-        uid=data.uid,
-    )
-
-
-def woken(data: WokenData, origin: Origin) -> Woken:
-    """The event of a fired timer."""
-    return Woken(sequence=origin.sequence, causes=origin.causes, due_ms=data.due_ms)
 
 
 def _reading(sample: TargetSample) -> TargetReading:

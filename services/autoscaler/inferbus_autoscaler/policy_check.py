@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from inferbus_autoscaler.facts import Compat, PolicyFacts, PolicyTarget, StepPolicy
 from inferbus_autoscaler.policy_held_window import LONGEST_MS
-from inferbus_autoscaler.record import MOST_RECORD_BYTES
 from inferbus_autoscaler.stamps import MOST_STAMPS
 from inferbus_autoscaler.worst_record import worst_record_bytes
+from inferbus_contracts.deciding import MOST_RECORD_BYTES
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 
 _MOST_TOLERANCE_PERCENT = 100

@@ -7,9 +7,9 @@ Invariant: an old observation never undoes a newer answer.
 
 from dataclasses import replace
 
-from inferbus_autoscaler.events import Applied
 from inferbus_autoscaler.facts import PolicyFacts, TargetFacts
 from inferbus_autoscaler.state import Standing, TargetState
+from inferbus_contracts.deciding import Applied
 
 
 def standing(state: TargetState, target: TargetFacts) -> Standing:

@@ -10,21 +10,18 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from inferbus_autoscaler.evaluation import Evaluation
-from inferbus_autoscaler.events import Applied, Demanded, Event, Sampled, Woken
+from inferbus_autoscaler.events import Demanded, Event, Sampled
 from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.policy_limits import binding
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.canonical import digest
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.deciding import Applied, Woken, foreign_input
 from inferbus_contracts.events.scaling import DecisionRecord, MetricReading
 
 DECIDER = "autoscaler"
 
 VERSION = "1"
 """Of the rules: the same version gives the same bytes for the same input."""
-
-MOST_RECORD_BYTES = 16 * 1024
-"""Of a record as canonical JSON (DESIGN section 7); `policy_check` keeps policies within it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +52,7 @@ class CoreInput:
             wire = _INPUTS.validate_python(data)
             state = TargetState.from_dict(data["state"])
         except (ValueError, KeyError) as error:
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.RULE_BROKEN,
-                    message="the record's input is none of this decider's",
-                    field="record.input",
-                    value=str(error),
-                    remedy="recompute the record with the decider and version that it names",
-                )
-            ) from error
+            raise foreign_input(error) from error
         event = wire.sampled or wire.applied or wire.woken or Demanded()
         return cls(state=state, event=event, facts=wire.facts, now_ms=wire.now_ms)
 

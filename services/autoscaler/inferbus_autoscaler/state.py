@@ -14,7 +14,7 @@ from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_need import MetricLoad, Need
 from inferbus_contracts.canonical import digest
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.deciding import check_schema
 from inferbus_contracts.events.scaling import Limiter, Mode
 
 SCHEMA = 1
@@ -94,17 +94,7 @@ class TargetState:
 
         Raises `ProblemsError` for any other layout.
         """
-        schema = data.get("schema")
-        if schema not in (SCHEMA, SCHEMA - 1):
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.RULE_BROKEN,
-                    message="the stored state has a layout that this version can't read",
-                    field="schema",
-                    value=schema,
-                    remedy=f"run a version that reads layouts {SCHEMA - 1} and {SCHEMA}",
-                )
-            )
+        check_schema(data, SCHEMA)
         return _STATES.validate_python(data)
 
     def digest(self) -> str:

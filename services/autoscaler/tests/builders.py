@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.events import Applied, Event, MetricValue, Sampled, TargetReading, Woken
+from inferbus_autoscaler.events import Event, MetricValue, Sampled, TargetReading
 from inferbus_autoscaler.facts import (
     Behaviour,
     DeciderSettings,
@@ -16,8 +16,9 @@ from inferbus_autoscaler.facts import (
     StepPolicy,
     TargetFacts,
 )
-from inferbus_autoscaler.outcomes import Decide, Demand, Effect, SetTimer
+from inferbus_autoscaler.outcomes import Decide, Demand, Effect
 from inferbus_autoscaler.state import TargetState
+from inferbus_contracts.deciding import Applied, SetTimer, Woken
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.events.scaling import ApplyOutcome, ScalingDecided
 

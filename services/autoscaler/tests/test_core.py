@@ -8,8 +8,9 @@ import pytest
 from inferbus_autoscaler.core import decide
 from inferbus_autoscaler.events import Demanded
 from inferbus_autoscaler.facts import Behaviour, Compat, StepPolicy
-from inferbus_autoscaler.outcomes import ClearTimer, Decide
+from inferbus_autoscaler.outcomes import Decide
 from inferbus_autoscaler.state import TargetState
+from inferbus_contracts.deciding import ClearTimer
 from inferbus_contracts.events.scaling import Limiter
 from services.autoscaler.tests.builders import (
     KEY,

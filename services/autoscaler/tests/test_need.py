@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferbus_autoscaler.events import Origin, Sampled, TargetReading, sampled
+from inferbus_autoscaler.events import Sampled, TargetReading, sampled
 from inferbus_autoscaler.facts import Facts, PolicyTarget
 from inferbus_autoscaler.policy_need import MOST_NEEDED, Need, needed, whole
+from inferbus_contracts.deciding import Origin
 from inferbus_contracts.events.metrics import (
     MetricAggregate,
     MetricKind,

@@ -12,9 +12,10 @@ from inferbus_autoscaler.core import decide, recompute
 from inferbus_autoscaler.facts import Behaviour, Compat, PanicPolicy, PolicyTarget, StepPolicy
 from inferbus_autoscaler.outcomes import Decide
 from inferbus_autoscaler.policy_check import fitted, problems_of
-from inferbus_autoscaler.record import MOST_RECORD_BYTES, VERSION
+from inferbus_autoscaler.record import VERSION
 from inferbus_autoscaler.state import TargetState
 from inferbus_autoscaler.worst_record import worst_record_bytes
+from inferbus_contracts.deciding import MOST_RECORD_BYTES
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.events.scaling import DecisionRecord, ScalingDecided

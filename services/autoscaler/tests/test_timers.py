@@ -1,10 +1,9 @@
 """Timers: set for the instant of a change, and only for one."""
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.events import Woken
 from inferbus_autoscaler.facts import Behaviour, PanicPolicy, StepPolicy
-from inferbus_autoscaler.outcomes import ClearTimer, SetTimer
 from inferbus_autoscaler.state import TargetState
+from inferbus_contracts.deciding import ClearTimer, SetTimer, Woken
 from services.autoscaler.tests.builders import STEP_MS, T0, Fleet, facts, policy, sample
 
 MINUTE_MS = 60_000

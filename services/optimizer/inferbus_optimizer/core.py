@@ -7,16 +7,16 @@ state comes back without any effect; a record's input alone gives the same alloc
 
 from dataclasses import replace
 
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.deciding import Applied, ClearTimer, SetTimer, Woken, no_decision
 from inferbus_contracts.events.scaling import (
     Allocation,
     ApplyOutcome,
     DecisionRecord,
     ScalingAllocated,
 )
-from inferbus_optimizer.events import Applied, Demand, Demanded, Event, Woken
+from inferbus_optimizer.events import Demand, Demanded, Event
 from inferbus_optimizer.facts import Facts, PolicyFacts
-from inferbus_optimizer.outcomes import Allocate, ClearTimer, Effect, SetTimer
+from inferbus_optimizer.outcomes import Allocate, Effect
 from inferbus_optimizer.policy_placement import Placement, place, place_in_blocks
 from inferbus_optimizer.policy_standing import answered, applying, asked, current, demanded
 from inferbus_optimizer.record import CoreInput, record_of
@@ -68,15 +68,7 @@ def recompute(record: DecisionRecord) -> bytes:
     for effect in effects:
         if isinstance(effect, Allocate):
             return effect.data.to_json()
-    raise ProblemsError(
-        Problem(
-            code=ErrorCode.RULE_BROKEN,
-            message="the record's input gives no allocation under these rules",
-            field="record.version",
-            value=record.version,
-            remedy="recompute it with the version that it names",
-        )
-    )
+    raise no_decision(record.version)
 
 
 def _stored(given: CoreInput, after: MixState, now_ms: int) -> MixState:

@@ -6,23 +6,8 @@ it whole.
 
 from dataclasses import dataclass
 
-from inferbus_contracts.events.scaling import (
-    ApplyOutcome,
-    ScalingApplied,
-    ScalingDemanded,
-    TargetOption,
-)
-from inferbus_contracts.events.scaling import Woken as WokenData
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Where an event stands in the log; copied into the record of what follows from it."""
-
-    sequence: int = 0
-    """Sequence in the decider's inbox."""
-    causes: tuple[str, ...] = ()
-    """Ids of the events that led here, the direct one first."""
+from inferbus_contracts.deciding import Applied, Origin, Woken
+from inferbus_contracts.events.scaling import ScalingDemanded, TargetOption
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,25 +46,6 @@ class Demanded(Origin):
     demand: Demand
 
 
-@dataclass(frozen=True, kw_only=True)
-class Applied(Origin):
-    """The reconciler's answer about one target of the mix."""
-
-    target: str
-    decision_id: str
-    outcome: ApplyOutcome
-    replicas: int
-    generation: int
-    uid: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Woken(Origin):
-    """A timer of the decider fired."""
-
-    due_ms: int
-
-
 Event = Demanded | Applied | Woken
 
 
@@ -96,25 +62,6 @@ def demanded(data: ScalingDemanded, origin: Origin) -> Demanded:
             options=tuple(_option(option) for option in data.targets),
         ),
     )
-
-
-def applied(target: str, data: ScalingApplied, origin: Origin) -> Applied:
-    """The event of a `scaling.applied` body that was keyed by `target`."""
-    return Applied(
-        sequence=origin.sequence,
-        causes=origin.causes,
-        target=target,
-        decision_id=data.decision_id,
-        outcome=data.outcome,
-        replicas=data.replicas,
-        generation=data.generation,
-        uid=data.uid,
-    )
-
-
-def woken(data: WokenData, origin: Origin) -> Woken:
-    """The event of a fired timer."""
-    return Woken(sequence=origin.sequence, causes=origin.causes, due_ms=data.due_ms)
 
 
 def _option(option: TargetOption) -> Option:

@@ -1,16 +1,16 @@
 """From an event of the inbox to the core and back: what the decider shell calls."""
 
 from inferbus_contracts.base import EventData
+from inferbus_contracts.deciding import applied, woken
 from inferbus_contracts.events.scaling import ScalingApplied, ScalingDemanded
 from inferbus_contracts.events.scaling import Woken as WokenData
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
-from inferbus_optimizer.core import Effects, decide
-from inferbus_optimizer.events import Event, Origin, applied, demanded, woken
+from inferbus_optimizer.core import decide
+from inferbus_optimizer.events import Event, demanded
 from inferbus_optimizer.fact_fold import FactFold
-from inferbus_optimizer.outcomes import ClearTimer, SetTimer
 from inferbus_optimizer.state import MixState
-from inferbus_shared.bus.decider import Timer, Verdict
+from inferbus_shared.bus.decider import Verdict, origin_of
 from inferbus_shared.bus.fate import Reject
 from inferbus_shared.bus.messages import Received
 
@@ -37,15 +37,12 @@ class OptimizerHandlers:
         after, effects = decide(state, read_event(event), facts, event.time_ms)
         if after == state and not effects:
             return None
-        return verdict(after, effects)
+        return Verdict(after.to_dict(), effects)
 
 
 def read_event(event: Received[EventData]) -> Event:
     """An event as the core hears it."""
-    causes = [event.id, event.envelope.causation_id, event.envelope.correlation_id]
-    origin = Origin(
-        sequence=event.sequence, causes=tuple(dict.fromkeys(cause for cause in causes if cause))
-    )
+    origin = origin_of(event)
     if isinstance(event.data, ScalingDemanded):
         return demanded(event.data, origin)
     if isinstance(event.data, ScalingApplied):
@@ -53,17 +50,3 @@ def read_event(event: Received[EventData]) -> Event:
     if isinstance(event.data, WokenData):
         return woken(event.data, origin)
     raise Reject(f"the optimizer has no rule for {event.envelope.type}")
-
-
-def verdict(after: MixState, effects: Effects) -> Verdict:
-    """What the core wants, as the shell commits it."""
-    timer = None
-    decisions = []
-    for effect in effects:
-        if isinstance(effect, SetTimer):
-            timer = Timer(effect.at_ms, effect.reason)
-        elif isinstance(effect, ClearTimer):
-            timer = Timer(None)
-        else:
-            decisions.append(effect.data)
-    return Verdict(after.to_dict(), decisions, timer)

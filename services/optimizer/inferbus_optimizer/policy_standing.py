@@ -7,8 +7,9 @@ answer.
 
 from dataclasses import replace
 
+from inferbus_contracts.deciding import Applied
 from inferbus_contracts.events.scaling import ApplyOutcome
-from inferbus_optimizer.events import Applied, Demand, Option
+from inferbus_optimizer.events import Demand, Option
 from inferbus_optimizer.state import MixState, Standing
 
 _AGAIN = frozenset({ApplyOutcome.CONFLICT, ApplyOutcome.FAILED})

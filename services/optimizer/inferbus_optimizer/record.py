@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from inferbus_contracts.canonical import digest
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.deciding import Applied, Woken, foreign_input
 from inferbus_contracts.events.scaling import DecisionRecord, MetricReading
-from inferbus_optimizer.events import Applied, Demand, Demanded, Event, Woken
+from inferbus_optimizer.events import Demand, Demanded, Event
 from inferbus_optimizer.facts import Facts, PolicyFacts
 from inferbus_optimizer.policy_placement import Placement
 from inferbus_optimizer.state import MixState
@@ -55,15 +55,7 @@ class CoreInput:
             if event is None:
                 raise KeyError("event")
         except (ValueError, KeyError) as error:
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.RULE_BROKEN,
-                    message="the record's input is none of this decider's",
-                    field="record.input",
-                    value=str(error),
-                    remedy="recompute the record with the decider and version that it names",
-                )
-            ) from error
+            raise foreign_input(error) from error
         return cls(state=state, event=event, facts=wire.facts, now_ms=wire.now_ms)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from inferbus_contracts.canonical import digest
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.deciding import check_schema
 from inferbus_contracts.events.scaling import Limiter
 from inferbus_optimizer.events import Demand
 from inferbus_optimizer.policy_switching import Regret
@@ -70,17 +70,7 @@ class MixState:
 
         Raises `ProblemsError` for any other layout.
         """
-        schema = data.get("schema")
-        if schema not in (SCHEMA, SCHEMA - 1):
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.RULE_BROKEN,
-                    message="the stored state has a layout that this version can't read",
-                    field="schema",
-                    value=schema,
-                    remedy=f"run a version that reads layouts {SCHEMA - 1} and {SCHEMA}",
-                )
-            )
+        check_schema(data, SCHEMA)
         return _STATES.validate_python(data)
 
     def digest(self) -> str:

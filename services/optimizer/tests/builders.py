@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from inferbus_contracts.deciding import Applied, ClearTimer, SetTimer, Woken
 from inferbus_contracts.events.scaling import ApplyOutcome, ScalingAllocated
 from inferbus_optimizer.core import decide
-from inferbus_optimizer.events import Applied, Demand, Demanded, Event, Option, Woken
+from inferbus_optimizer.events import Demand, Demanded, Event, Option
 from inferbus_optimizer.facts import DeciderSettings, Facts, PolicyFacts
-from inferbus_optimizer.outcomes import Allocate, ClearTimer, Effect, SetTimer
+from inferbus_optimizer.outcomes import Allocate, Effect
 from inferbus_optimizer.state import MixState
 
 T0 = 1_000_000_000_000

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from inferbus_contracts.deciding import ClearTimer, SetTimer, Woken
 from inferbus_contracts.events.scaling import Limiter
 from inferbus_optimizer.core import decide
-from inferbus_optimizer.events import Demanded, Woken
+from inferbus_optimizer.events import Demanded
 from inferbus_optimizer.facts import Facts
-from inferbus_optimizer.outcomes import Allocate, ClearTimer, SetTimer
+from inferbus_optimizer.outcomes import Allocate
 from inferbus_optimizer.state import MixState
 from services.optimizer.tests.builders import A100, H100, POLICY, START_MS, T0, Mixer, demand, facts
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferbus_contracts.canonical import canonical_json
+from inferbus_contracts.deciding import Origin
 from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.events.scaling import (
     DecisionRecord,
@@ -16,7 +17,7 @@ from inferbus_contracts.events.scaling import (
     TargetOption,
 )
 from inferbus_optimizer.core import decide, recompute
-from inferbus_optimizer.events import Demanded, Origin, demanded
+from inferbus_optimizer.events import Demanded, demanded
 from inferbus_optimizer.outcomes import Allocate
 from inferbus_optimizer.state import SCHEMA, MixState
 from services.optimizer.tests.builders import H100, POLICY, T0, Mixer, demand, facts, option
@@ -68,7 +69,7 @@ def test_an_input_that_gives_no_allocation_is_said_to_give_none() -> None:
     mixer.demand(8.0)
     record = through_the_log(mixer.allocations[0])
     given = record.input | {"state": mixer.state.to_dict()}
-    with pytest.raises(ProblemsError, match="gives no allocation"):
+    with pytest.raises(ProblemsError, match="gives no decision"):
         recompute(record.model_copy(update={"input": given}))
 
 

@@ -8,12 +8,13 @@ the same way. (DESIGN section 5, "Commit")
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from nats.aio.msg import Msg
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import Stream
+from inferbus_contracts.deciding import ClearTimer, Origin, SetTimer
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.scaling import Woken
 from inferbus_contracts.events.state import StateStored
@@ -29,12 +30,13 @@ from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError, e
 AGAIN_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """When a key wakes itself; `at_ms` None takes a timer back."""
+class Says(Protocol):
+    """An effect that is a decision."""
 
-    at_ms: int | None
-    reason: str = ""
+    @property
+    def data(self) -> EventData:
+        """The body of the event that says it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,26 @@ class Verdict:
     """What follows from one event."""
 
     state: dict[str, Any]
-    decisions: Sequence[EventData] = field(default=())
-    timer: Timer | None = None
-    """None leaves the timer as it is."""
+    effects: Sequence[SetTimer | ClearTimer | Says] = field(default=())
+
+    @property
+    def decisions(self) -> list[EventData]:
+        """The bodies of the decisions, in order."""
+        return [
+            effect.data for effect in self.effects if not isinstance(effect, SetTimer | ClearTimer)
+        ]
+
+    @property
+    def timers(self) -> list[SetTimer | ClearTimer]:
+        """The wishes about the key's timer; the last one counts."""
+        return [effect for effect in self.effects if isinstance(effect, SetTimer | ClearTimer)]
+
+
+def origin_of(event: Received[EventData]) -> Origin:
+    """Where an event stands, and what led to it, for the record of what follows."""
+    causes = (event.id, event.envelope.causation_id, event.envelope.correlation_id)
+    known = dict.fromkeys(cause for cause in causes if cause)
+    return Origin(sequence=event.sequence, causes=tuple(known))
 
 
 Decide = Callable[[ObjectKey, Received[EventData], StateStored | None], Verdict | None]
@@ -116,15 +135,16 @@ class Decider:
             state=verdict.state,
         )
         stored = self._bus.event(state, key, event_type=self._state_type, cause=event)
-        return [*decisions, *self._timers(key, event, verdict.timer), expecting(stored, revision)]
+        return [*decisions, *self._timers(key, event, verdict), expecting(stored, revision)]
 
     def _timers(
-        self, key: ObjectKey, event: Received[EventData], wanted: Timer | None
+        self, key: ObjectKey, event: Received[EventData], verdict: Verdict
     ) -> list[Outgoing]:
-        if wanted is None:
+        if not verdict.timers:
             return []
+        wanted = verdict.timers[-1]
         place = timer_subject(self._bus.service, key)
-        if wanted.at_ms is None:
+        if isinstance(wanted, ClearTimer):
             return [no_timer(place)]
         woken = self._bus.event(
             Woken(due_ms=wanted.at_ms, reason=wanted.reason),
@@ -133,5 +153,4 @@ class Decider:
             id=event_id(self._woken_type, key, f"{event.id}|{wanted.at_ms}"),
             time_ms=wanted.at_ms,
         )
-        at_real_ms = self._bus.clock.anchor.to_real(wanted.at_ms)
-        return [timer(place, woken, at_real_ms)]
+        return [timer(place, woken, self._bus.clock.anchor.to_real(wanted.at_ms))]
