@@ -106,7 +106,9 @@ def bucket_increases(now: dict[bytes, float], past: dict[bytes, float]) -> Bucke
 
 
 def _is_plausible(family: Family) -> bool:
-    return all(0 <= value <= LARGEST_VALUE for value in family.series.values())
+    """No value is negative, and none not finite or huge: the sum would be, too."""
+    values = family.series.values()
+    return sum(values) <= LARGEST_VALUE and min(values) >= 0
 
 
 def _is_comparable(now: Family, past: Family) -> bool:
