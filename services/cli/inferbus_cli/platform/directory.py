@@ -1,0 +1,139 @@
+"""The folder of one platform: every path in it, and what it remembers about itself.
+
+Two platforms are two folders. Invariant: what is needed to find, adopt or end a running platform
+stands in its folder and nowhere else.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.services import Service
+from inferbus_shared.settings import BusSettings
+
+DEFAULT_DIRECTORY = Path(".inferbus")
+VARIABLE = "INFERBUS_DIR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlatformState:
+    """What `up` chose and every later command needs."""
+
+    nats_port: int
+    router_port: int
+    node: str = "local"
+    clock_rate: float = 1.0
+    engines: str = "simulated"
+    """`simulated` or `real`."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The stored state; None where there is none. Raises `ProblemsError` when it is broken."""
+        try:
+            return cls(**json.loads(path.read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise ProblemsError(
+                Problem(
+                    code=ErrorCode.BAD_SETTING,
+                    message=f"the platform's own record is broken: {error}",
+                    file=str(path),
+                    remedy="end the platform with `inferbus down`, remove the file, start again",
+                )
+            ) from error
+
+
+@dataclass(frozen=True)
+class PlatformDirectory:
+    """The paths of one platform."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, directory: Path | None) -> Self:
+        """The folder named by `--dir`, by INFERBUS_DIR, or `.inferbus` here."""
+        chosen = directory or os.environ.get(VARIABLE) or DEFAULT_DIRECTORY
+        return cls(Path(chosen).absolute())
+
+    @property
+    def state_file(self) -> Path:
+        """What `up` chose."""
+        return self.root / "platform.json"
+
+    @property
+    def run(self) -> Path:
+        """Identities and sockets of the platform's processes."""
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        """One file per process."""
+        return self.root / "logs"
+
+    @property
+    def nats(self) -> Path:
+        """Configuration and store of the NATS server."""
+        return self.root / "nats"
+
+    @property
+    def credentials(self) -> Path:
+        """One file per user of the bus, mode 0600."""
+        return self.root / "credentials"
+
+    @property
+    def secrets(self) -> Path:
+        """Values of Secrets, mode 0600."""
+        return self.root / "secrets"
+
+    @property
+    def pods(self) -> Path:
+        """Run folders of pods."""
+        return self.root / "pods"
+
+    @property
+    def models(self) -> Path:
+        """The cache of model artifacts."""
+        return self.root / "models"
+
+    @property
+    def manifests(self) -> Path:
+        """The folder whose manifests are kept applied."""
+        return self.root / "manifests"
+
+    def credentials_of(self, service: Service) -> Path:
+        """The file with one user's password."""
+        return self.credentials / f"{service.value}.json"
+
+    def state(self) -> PlatformState:
+        """What `up` chose; raises `ProblemsError` (NOT_RUNNING) where nothing was ever started."""
+        state = PlatformState.read(self.state_file)
+        if state is None:
+            raise ProblemsError(
+                Problem(
+                    code=ErrorCode.NOT_RUNNING,
+                    message="there is no platform in this folder",
+                    file=str(self.root),
+                    remedy="start one with `inferbus up`, or name its folder with --dir",
+                )
+            )
+        return state
+
+    def write_state(self, state: PlatformState) -> None:
+        """Remember what was chosen. Raises OSError."""
+        temporary = self.state_file.with_suffix(".new")
+        temporary.write_text(json.dumps(asdict(state), indent=2, sort_keys=True) + "\n")
+        temporary.replace(self.state_file)
+
+    def bus_settings(self, service: Service, instance: str) -> BusSettings:
+        """How `service` reaches the platform's bus; environment variables win."""
+        if "INFERBUS_NATS_URL" in os.environ:
+            return BusSettings(instance=instance)
+        return BusSettings(
+            nats_url=f"nats://127.0.0.1:{self.state().nats_port}",
+            nats_credentials=self.credentials_of(service),
+            instance=instance,
+        )
