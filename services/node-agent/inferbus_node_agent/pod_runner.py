@@ -87,8 +87,9 @@ class PodRunner:
         self.look()
 
     def update(self, document: Document, pod: Pod) -> None:
-        """The pod's object has changed."""
-        self.document, self.pod = document, pod
+        """The pod's object has changed. Its spec stays the one it began with, as what runs does."""
+        self.document = {**document, "spec": self.document["spec"]}
+        self.pod = Pod(metadata=pod.metadata, spec=self.pod.spec)
         self._plan = self._planned()
         self._stored = None
         self.look()

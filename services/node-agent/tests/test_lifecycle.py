@@ -9,6 +9,7 @@ from node_agent_world import World
 
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_shared.processes.identity import alive
 from tests.support.eventually import eventually
 
 SERVER = """
@@ -227,6 +228,20 @@ async def test_virtual_time_runs_at_its_own_rate(world: World) -> None:
     last = world.container(uid)["lastState"]["terminated"]
     lived_ms = parse_time(last["finishedAt"]) - parse_time(world.status(uid)["startTime"])
     assert lived_ms >= 10_000
+
+
+async def test_what_a_pod_runs_never_changes(world: World) -> None:
+    await world.start()
+    document = pod("a", container("main", "sleep", "600"))
+    uid = world.pods.apply(document)
+    await world.until_ready(uid)
+    (process,) = world.running()
+    other = document | {"spec": {"containers": [container("other", "sleep", "700")]}}
+    world.pods.apply(other)
+    world.pods.apply(deleted(other))
+    await world.until_gone(uid)
+    assert not alive(process)
+    assert world.running() == []
 
 
 async def test_a_broken_pod_is_told_what_is_wrong_with_it(world: World) -> None:

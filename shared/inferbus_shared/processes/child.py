@@ -43,7 +43,11 @@ class ChildDescriptors:
 
 
 def run_child(spec: SpawnSpec, descriptors: ChildDescriptors) -> NoReturn:
-    """Become the process that `spec` describes. Called right after fork(2), in the child."""
+    """Become the process that `spec` describes. Called right after fork(2), in the child.
+
+    When the entry point returns the process ends, with exit handlers run and output flushed;
+    threads it left behind end with it.
+    """
     report = descriptors.report
     try:
         os.setsid()

@@ -37,17 +37,19 @@ def trim_log(path: Path, limit: LogLimit) -> bool:
         return False
     if status.st_blocks * 512 <= limit.max_bytes:
         return False
-    with path.open("r+b") as file:
-        block = os.fstatvfs(file.fileno()).f_bsize
-        length = (status.st_size - 1) // block * block
-        if length == 0:
-            return False
-        try:
+    try:
+        with path.open("r+b") as file:
+            block = os.fstatvfs(file.fileno()).f_bsize
+            length = (status.st_size - 1) // block * block
+            if length == 0:
+                return False
             if limit.generations:
                 _keep_head(path, file.fileno(), length, limit.generations)
             _cut_head(file.fileno(), length)
-        except OSError as error:
-            raise _unable(path, error) from error
+    except FileNotFoundError:  # its folder is being removed
+        return False
+    except OSError as error:
+        raise _unable(path, error) from error
     return True
 
 

@@ -58,7 +58,7 @@ class LineReader:
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
             message = _decode(line)
-            count = min(int(message.get("fds", 0)), len(self._descriptors))
+            count = min(message.get("fds", 0), len(self._descriptors))
             yield message, [self._descriptors.popleft() for _ in range(count)]
         if len(self._buffer) > MAX_LINE_BYTES:
             raise _unreadable(f"a line of more than {MAX_LINE_BYTES} bytes")
@@ -81,7 +81,7 @@ def _decode(line: bytes) -> Message:
         message = json.loads(line)
     except ValueError:
         message = None
-    if not isinstance(message, dict):
+    if not isinstance(message, dict) or not isinstance(message.get("fds", 0), int):
         raise _unreadable(line[:200].decode(errors="replace"))
     return message
 

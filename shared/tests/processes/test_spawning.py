@@ -232,13 +232,13 @@ def test_a_running_name_is_not_given_twice(sandbox: Sandbox) -> None:
     assert caught.value.problems[0].code is ErrorCode.ALREADY_RUNNING
 
 
-def test_what_a_process_leaves_behind_dies_with_it(sandbox: Sandbox) -> None:
+async def test_what_a_process_leaves_behind_dies_with_it(sandbox: Sandbox) -> None:
     pid_file = sandbox.folder / "grandchild"
     with sandbox.client() as client:
         client.call(spawn(sandbox.spec("a", "hold_child", str(pid_file))))
         exit_of(client, "a")
     state = Path(f"/proc/{pid_file.read_text()}/stat")
-    assert not state.exists() or " Z " in state.read_text()
+    await eventually(lambda: not state.exists() or " Z " in state.read_text())
 
 
 async def test_a_client_that_dies_takes_nothing_with_it(sandbox: Sandbox) -> None:
@@ -292,6 +292,31 @@ def test_garbage_on_the_socket_harms_only_its_sender(sandbox: Sandbox) -> None:
         noisy._socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises(ProblemsError, match="gone"):
             noisy.next_event(10)
+    with sandbox.client() as client:
+        assert client.call(children()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        '{"fds": "many"}',
+        '{"do": "spawn", "id": 1}',
+        '{"do": "spawn", "id": 1, "spec": 5}',
+        '{"do": "spawn", "id": 1, "spec": {"name": "a"}}',
+        '{"do": "adopt", "id": 1, "child": "me"}',
+        '{"do": "listen", "id": 1, "name": "x", "host": "127.0.0.1", "port": "web", "workers": []}',
+        '{"do": "keep", "id": 1, "name": "x"}',
+        '{"do": "fly", "id": 1}',
+        '{"do": null}',
+        "{}",
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(sandbox: Sandbox, line: str) -> None:
+    with sandbox.client() as noisy:
+        noisy._socket.sendall(line.encode() + b"\n")
+        while b"IB-4008" not in (said := noisy._socket.recv(65536)) and said:
+            pass
     with sandbox.client() as client:
         assert client.call(children()) == []
 
