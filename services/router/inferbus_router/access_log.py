@@ -110,7 +110,7 @@ def json_line(record: RequestRecord) -> str:
         "duration_upstream_processing": upstream_ms,
         "duration_response_processing": response_ms,
     }
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    return json.dumps(line) + "\n"
 
 
 def phases_ms(record: RequestRecord) -> tuple[int, int, int]:

@@ -60,10 +60,10 @@ class JsonUsageReader(UsageReader):
             return
         start = max(position, 0)
         match = _OBJECT.match(window, start, start + _MOST_OBJECT_BYTES)
-        self._open = match is None and len(window) - start < _MOST_OBJECT_BYTES
-        self._tail = window[start:] if self._open else b""
         if match:
             self._read(match[1])
+        self._open = match is None and len(window) - start < _MOST_OBJECT_BYTES
+        self._tail = window[start if self._open else 1 - len(_MARK) :]
 
     def _read(self, text: bytes) -> None:
         try:

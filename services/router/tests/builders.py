@@ -1,0 +1,89 @@
+"""Table parts and requests, as short as tests want them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from inferbus_contracts.events.route import (
+    EndpointEntry,
+    MatchRule,
+    RouteEntry,
+    RuleEntry,
+    ServerEntry,
+    StringRule,
+    TargetShare,
+)
+from inferbus_contracts.keys import ObjectKey
+from inferbus_router.adapters_static import published
+from inferbus_router.request import Request, read_head
+from inferbus_router.table import RoutingTable
+
+NAMESPACE = "ns"
+
+
+def server_key(name: str) -> ObjectKey:
+    """The key of a model server in the tests' namespace."""
+    return ObjectKey("ModelServer", NAMESPACE, name)
+
+
+def route_key(name: str) -> ObjectKey:
+    """The key of a route in the tests' namespace."""
+    return ObjectKey("ModelRoute", NAMESPACE, name)
+
+
+def endpoint(port: int = 8000, **fields: Any) -> EndpointEntry:
+    """A ready endpoint."""
+    return EndpointEntry(
+        **{"pod": f"pod-{port}", "address": "127.0.0.1", "port": port} | fields
+    )
+
+
+def server(*endpoints: EndpointEntry, **fields: Any) -> ServerEntry:
+    """A model server with a scale target."""
+    return ServerEntry(**{"target": "ModelServing/ns/ms", "endpoints": list(endpoints)} | fields)
+
+
+def rule(*targets: str | tuple[str, int], **match: Any) -> RuleEntry:
+    """A rule; `headers={"tier": StringRule(...)}`, `uri=StringRule(...)`, `model="x"`."""
+    shares = [target if isinstance(target, tuple) else (target, 100) for target in targets]
+    return RuleEntry(
+        match=MatchRule(**match) if match else None,
+        targets=[
+            TargetShare(server=str(server_key(name)), weight=weight) for name, weight in shares
+        ],
+    )
+
+
+def route(*rules: RuleEntry, model: str = "m", **fields: Any) -> RouteEntry:
+    """A route; by default to the model server `ms`."""
+    return RouteEntry(model_name=model, rules=list(rules) or [rule("ms")], **fields)
+
+
+Entries = Mapping[ObjectKey, RouteEntry | ServerEntry]
+
+
+def table_of(entries: Entries) -> RoutingTable:
+    """The table of these parts."""
+    return RoutingTable().with_parts(published(entries))
+
+
+def exact(text: str) -> StringRule:
+    """The text itself."""
+    return StringRule(exact=text)
+
+
+def prefix(text: str) -> StringRule:
+    """How the text begins."""
+    return StringRule(prefix=text)
+
+
+def regex(text: str) -> StringRule:
+    """A pattern found in the text."""
+    return StringRule(regex=text)
+
+
+def request_of(
+    path: str = "/v1/chat/completions", headers: Mapping[str, str] | None = None
+) -> Request:
+    """A POST as the reader makes it."""
+    lines = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items())
+    return read_head(f"POST {path} HTTP/1.1\r\nhost: router{lines}".encode())

@@ -1,0 +1,173 @@
+"""The choice of an endpoint, and which endpoints are left alone for a while."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferbus_router.policy_choice import (
+    MOST_LOOKED_AT,
+    RUNNING_REQUEST_TOKENS,
+    EndpointLoad,
+    choose,
+)
+from inferbus_router.policy_ejection import (
+    BASE_EJECTION_MS,
+    EJECT_AFTER_FAILURES,
+    MAX_EJECTION_MS,
+    Health,
+)
+
+LOADS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5000)), min_size=1, max_size=40)
+
+
+def loads_of(*work: tuple[int, int]) -> list[EndpointLoad]:
+    """Endpoints with that many running requests and waiting prompt tokens."""
+    loads = [EndpointLoad(f"pod-{index}") for index in range(len(work))]
+    for load, (running, waiting) in zip(loads, work, strict=True):
+        load.in_flight = running
+        load.waiting_prompt_tokens = waiting
+    return loads
+
+
+def ejected(load: EndpointLoad, now_ms: int = 0) -> EndpointLoad:
+    for _ in range(EJECT_AFTER_FAILURES):
+        load.started(0)
+        load.health.failed(now_ms)
+        load.first_byte(0)
+        load.ended()
+    return load
+
+
+def test_no_candidates_no_endpoint() -> None:
+    assert choose([], 0, (), 0) is None
+
+
+@given(LOADS, st.integers(0, 1000))
+def test_the_least_loaded_of_a_small_fleet_is_chosen(
+    work: list[tuple[int, int]], start: int
+) -> None:
+    loads = loads_of(*work[:MOST_LOOKED_AT])
+    chosen = choose(loads, start, (), 0)
+
+    assert chosen is not None
+    assert chosen.predicted_load() == min(load.predicted_load() for load in loads)
+
+
+@given(LOADS, st.integers(0, 1000), st.data())
+def test_an_endpoint_that_was_tried_is_taken_only_when_no_other_is_left(
+    work: list[tuple[int, int]], start: int, data: st.DataObject
+) -> None:
+    loads = loads_of(*work)
+    tried = tuple(data.draw(st.lists(st.sampled_from(loads), unique=True)))
+    chosen = choose(loads, start, tried, 0)
+
+    assert chosen in loads
+    assert (chosen in tried) == (len(tried) == len(loads))
+
+
+def test_a_long_prompt_weighs_more_than_several_running_requests() -> None:
+    busy, prefilling = loads_of((10, 0), (1, 20_000))
+
+    assert choose([prefilling, busy], 0, (), 0) is busy
+
+
+def test_running_requests_count_though_their_prompts_are_processed() -> None:
+    load = EndpointLoad("pod")
+    load.started(500)
+    assert load.predicted_load() == 500 + RUNNING_REQUEST_TOKENS
+    load.first_byte(500)
+    assert load.predicted_load() == RUNNING_REQUEST_TOKENS
+    load.ended()
+    assert load.predicted_load() == 0
+
+
+def test_an_idle_fleet_is_used_in_turn() -> None:
+    loads = loads_of(*[(0, 0)] * 5)
+    chosen = Counter(choose(loads, turn, (), 0) for turn in range(50))
+
+    assert set(chosen.values()) == {10}
+
+
+def test_every_endpoint_of_a_large_fleet_is_looked_at_sooner_or_later() -> None:
+    loads = loads_of(*[(1, 0)] * 200)
+    loads[150].in_flight = 0
+
+    assert any(choose(loads, turn, (), 0) is loads[150] for turn in range(200))
+
+
+def test_rt_d16_an_endpoint_that_keeps_failing_is_left_alone() -> None:
+    good, bad = loads_of((5, 0), (0, 0))
+    ejected(bad)
+
+    assert all(choose([good, bad], turn, (), 1) is good for turn in range(4))
+
+
+def test_a_fleet_that_is_ejected_as_a_whole_is_still_used() -> None:
+    loads = [ejected(load) for load in loads_of((3, 0), (0, 0))]
+
+    assert choose(loads, 0, (), 1) is loads[1]
+    assert choose(loads[:1], 0, (), 1) is loads[0]
+
+
+def test_failures_in_between_successes_eject_nobody() -> None:
+    health = Health()
+    for _ in range(20):
+        health.failed(0)
+        health.failed(0)
+        health.succeeded()
+
+    assert health.admits(0)
+
+
+def test_an_ejected_endpoint_gets_one_probe_when_its_time_is_over() -> None:
+    (load,) = loads_of((0, 0))
+    ejected(load, now_ms=1000)
+
+    assert not load.health.admits(1000 + BASE_EJECTION_MS - 1)
+    assert load.health.admits(1000 + BASE_EJECTION_MS)
+    load.started(0)
+    assert not load.health.admits(1000 + BASE_EJECTION_MS)
+
+
+def test_a_probe_that_succeeds_brings_the_endpoint_back() -> None:
+    (load,) = loads_of((0, 0))
+    ejected(load)
+    load.started(0)
+    load.health.succeeded()
+
+    assert load.health.admits(0)
+    ejected(load)
+    assert load.health.admits(BASE_EJECTION_MS), "the next ejection starts from the base again"
+
+
+def test_a_probe_that_is_abandoned_makes_room_for_another() -> None:
+    (load,) = loads_of((0, 0))
+    ejected(load)
+    load.started(0)
+    load.health.abandoned()
+
+    assert load.health.admits(BASE_EJECTION_MS)
+
+
+def test_each_failed_probe_doubles_the_ejection_up_to_a_bound() -> None:
+    (load,) = loads_of((0, 0))
+    ejected(load)
+    now_ms, lengths = 0, []
+    for _ in range(10):
+        lengths.append(load.health.ejected_until_ms - now_ms)
+        now_ms = load.health.ejected_until_ms
+        load.started(0)
+        load.health.failed(now_ms)
+
+    assert lengths[:4] == [BASE_EJECTION_MS * factor for factor in (1, 2, 4, 8)]
+    assert lengths[-1] == MAX_EJECTION_MS
+
+
+def test_requests_that_were_running_do_not_prolong_an_ejection() -> None:
+    (load,) = loads_of((0, 0))
+    ejected(load)
+    until_ms = load.health.ejected_until_ms
+    load.health.failed(until_ms - 1)
+
+    assert load.health.ejected_until_ms == until_ms
