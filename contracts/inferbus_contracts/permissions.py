@@ -73,6 +73,7 @@ def _publishes(service: Service, topology: Topology) -> Iterator[str]:
     yield from _decider(service)
     yield from _followers(service)
     yield from _stream_infos(service)
+    yield from _inventory(service, topology)
     yield from _payloads()
     if service is Service.SPEC_WATCHER:
         yield bucket_subject(OBJECTS_BUCKET)
@@ -141,6 +142,16 @@ def _followers(service: Service) -> Iterator[str]:
 def _stream_infos(service: Service) -> Iterator[str]:
     for stream in sorted({stream for stream, _ in followed(service)}):
         yield f"{_API}.STREAM.INFO.{stream}"
+
+
+def _inventory(service: Service, topology: Topology) -> Iterator[str]:
+    """The console tells how full each stream is, and how far behind each durable."""
+    if service is not Service.CONSOLE:
+        return
+    for stream in topology.streams:
+        yield f"{_API}.STREAM.INFO.{stream.name}"
+    for durable in topology.durables:
+        yield f"{_API}.CONSUMER.INFO.{durable.stream}.{durable.name}"
 
 
 def _payloads() -> Iterator[str]:

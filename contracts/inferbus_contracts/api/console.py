@@ -91,6 +91,64 @@ class TopReply(Reply):
     models: list[ModelRow] = Field(default_factory=list)
 
 
+class InventoryRequest(EventData):
+    """What stands on the bus, and how far behind its readers are (`status`)."""
+
+    nodes: list[str] = Field(default_factory=list)
+    """Nodes whose command consumers are to be there."""
+
+
+class StreamRow(EventData):
+    """One stream."""
+
+    name: str
+    messages: int
+    bytes: int
+    max_bytes: int | None = None
+    """None: as much as there is."""
+
+
+class DurableRow(EventData):
+    """One durable consumer."""
+
+    name: str
+    stream: str
+    service: str
+    waiting: int
+    """Events that were not delivered yet: the lag."""
+    in_flight: int
+    """Events that were delivered and not answered yet."""
+    redelivered: int
+
+
+class RouterRow(EventData):
+    """One router, as it last spoke."""
+
+    router: str
+    revision: int
+    """Revision of the table that it serves."""
+    published_revision: int
+    """The newest revision there is."""
+    lag_ms: int
+    """From publication to being served, at its last change."""
+    seen_ms: int
+    """When it said so, virtual time."""
+
+
+class InventoryReply(Reply):
+    """The bus as it stands."""
+
+    now_ms: int = 0
+    """Virtual time."""
+    clock_rate: float = 1.0
+    streams: list[StreamRow] = Field(default_factory=list)
+    durables: list[DurableRow] = Field(default_factory=list)
+    routers: list[RouterRow] = Field(default_factory=list)
+    missing: list[str] = Field(default_factory=list)
+    """What the platform needs and isn't there, with the reason."""
+    dead_letters: int = 0
+
+
 class OrderVerb(StrEnum):
     """What a person may order."""
 
