@@ -58,7 +58,8 @@ async def test_a_hanging_request_answers_nobody_until_the_client_leaves(
             await response.content.readuntil(b"\n\n")
         assert engine.runner.view().statistics.generation_tokens.total() == 5
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(response.content.readuntil(b"\n\n"), timeout=0.05)
+            async with asyncio.timeout(0.05):
+                await response.content.readuntil(b"\n\n")
 
     assert await status(engine) == 200
 

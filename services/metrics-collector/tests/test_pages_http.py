@@ -47,7 +47,8 @@ async def http_pages() -> AsyncIterator[HttpPages]:
 async def refused(answer: Answer) -> str:
     async with page_server(answer) as server, http_pages() as pages:
         with pytest.raises(ScrapeError) as caught:
-            await asyncio.wait_for(pages.get(server.endpoint), 10)
+            async with asyncio.timeout(10):
+                await pages.get(server.endpoint)
         return str(caught.value)
 
 

@@ -69,9 +69,8 @@ async def test_different_artifacts_do_not_wait_for_each_other(
     node: Node, hub: ModelHub, files: dict[str, bytes]
 ) -> None:
     async with exclusive_of(node, await key_of(node, hub)):
-        await asyncio.wait_for(
-            node.fetch(include=["config.json"], destination=node.folder / "other"), 20
-        )
+        async with asyncio.timeout(20):
+            await node.fetch(include=["config.json"], destination=node.folder / "other")
 
 
 async def test_who_was_fenced_off_writes_and_publishes_nothing_more(
@@ -109,7 +108,8 @@ async def test_mb_7_4_a_lock_that_cannot_be_had_is_told_at_once(node: Node) -> N
     node.cache.parent.mkdir(exist_ok=True)
     node.cache.write_text("a file where the cache should be")
     with pytest.raises(ProblemsError) as caught:
-        await asyncio.wait_for(node.fetch(), 20)
+        async with asyncio.timeout(20):
+            await node.fetch()
     assert caught.value.problems[0].code is ErrorCode.PERMISSION_DENIED
     assert str(node.cache) in (caught.value.problems[0].file or "")
 

@@ -6,6 +6,7 @@ request that the server forgot with the connection can ask to be told of every r
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from nats.aio.msg import Msg
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.permissions import inbox_prefix
 from inferbus_contracts.services import Service
+from inferbus_shared.bus.replies import ReplyBox
 from inferbus_shared.settings import BusSettings
 
 log = logging.getLogger("inferbus.bus")
@@ -25,13 +27,10 @@ log = logging.getLogger("inferbus.bus")
 RECONNECT_WAIT_SECONDS = 0.2
 CONNECT_ATTEMPT_SECONDS = 2
 PING_INTERVAL_SECONDS = 10
+CLOSE_SECONDS = 5.0
 
 
 Headers = dict[str, Any] | None
-
-
-class LostRequestError(nats.errors.Error):
-    """The connection was lost between a request and its reply: it may have been served or not."""
 
 
 class Connection:
@@ -41,6 +40,7 @@ class Connection:
         self.service = service
         self.settings = settings
         self.client = Client()
+        self._replies = ReplyBox(self.client)
         self._on_reconnect: list[Callable[[], object]] = []
         self._closing = False
         self._refusal: asyncio.Future[Exception] | None = None
@@ -68,6 +68,7 @@ class Connection:
             if self._refusal.done():
                 raise ProblemsError(self._refused(self._refusal.result()))
             await connecting
+            await self._replies.open()
         except (nats.errors.Error, ValueError) as error:
             raise ProblemsError(self._refused(error)) from error
         finally:
@@ -98,25 +99,16 @@ class Connection:
         Raises `LostRequestError` as soon as a reconnect shows that the reply can't come any more,
         and what nats-py raises otherwise (`TimeoutError`, `NoRespondersError`, …).
         """
-        asking = asyncio.ensure_future(self.client.request(subject, body, timeout, headers=headers))
-        lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        forget = self.on_reconnect(lost.cancel)
-        try:
-            await _first_of(asking, lost)
-            if asking.done():
-                return asking.result()
-            raise LostRequestError(f"the connection was lost while waiting for {subject}")
-        finally:
-            forget()
-            asking.cancel()
+        return await self._replies.ask(subject, body, timeout, headers)
 
     async def close(self) -> None:
-        """Flush what is pending and disconnect."""
+        """Flush what is pending and disconnect; a server that is gone doesn't hold it up."""
         self._closing = True
-        if self.client.is_connected:
-            await self.client.drain()
-        else:
-            await self.client.close()
+        with contextlib.suppress(nats.errors.Error, OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                if self.client.is_connected:
+                    await self.client.drain()
+        await self.client.close()
 
     def _credentials(self) -> tuple[str | None, str | None]:
         path = self.settings.nats_credentials
@@ -157,6 +149,7 @@ class Connection:
 
     async def _reconnected(self) -> None:
         log.info("connected to the bus again")
+        self._replies.reconnected()
         for callback in tuple(self._on_reconnect):
             callback()
 

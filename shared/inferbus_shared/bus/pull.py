@@ -51,10 +51,7 @@ class LongPoll:
         while True:
             if self._outstanding <= 0:
                 await self._request()
-            try:
-                message = await asyncio.wait_for(self._arrived.get(), SILENCE_SECONDS)
-            except TimeoutError:
-                message = None
+            message = await self._next_arrival()
             if message is None:
                 self._outstanding = 0
                 continue
@@ -71,6 +68,14 @@ class LongPoll:
             with suppress(Exception):  # the connection may be gone already
                 await self._subscription.unsubscribe()
             self._subscription = None
+
+    async def _next_arrival(self) -> Msg | None:
+        """The next message of any sort; None after a reconnect, or too long a silence."""
+        silence = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._wake)
+        try:
+            return await self._arrived.get()
+        finally:
+            silence.cancel()
 
     async def _request(self) -> None:
         if self._subscription is None:
