@@ -1,0 +1,135 @@
+"""The parts of the routers' table, and what must be published for routers to have them.
+
+Invariant: after every batch the routers that took it hold a whole table. In a batch servers stand
+before the routes that lead to them, and go after them; each part has the next revision, and all
+carry the digest of the table that the batch leads to.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from inferbus_contracts.canonical import digest
+from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEntry
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources import kinds
+
+MAX_BATCH = 1000
+"""The most messages that are stored together."""
+
+GONE_DIGEST = ""
+"""The digest of a tombstone; it has no place in the table's digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One route or server, whole."""
+
+    entry: RouteEntry | ServerEntry
+    digest: str
+
+    @classmethod
+    def of(cls, entry: RouteEntry | ServerEntry) -> "Part":
+        """The part with its digest: that of the entry's JSON, without absent fields."""
+        return cls(entry, digest(entry.to_dict()))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A part that differs from what is published; None removes it."""
+
+    key: ObjectKey
+    part: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that are stored together or not at all."""
+
+    messages: tuple[tuple[ObjectKey, RoutePublished], ...]
+    table: "PublishedTable"
+    """What is published once the batch is stored."""
+
+
+class PublishedTable:
+    """What routers were told: digests of parts, the last revision, the position in the log."""
+
+    __slots__ = ("_digests", "position", "revision", "table_digest")
+
+    def __init__(self, digests: Mapping[str, str], revision: int, position: int) -> None:
+        """`digests` by key, those of tombstones empty; `position` is the log's last sequence."""
+        self._digests = dict(digests)
+        self.revision = revision
+        self.position = position
+        self.table_digest = table_digest(self._digests)
+
+    @classmethod
+    def read(
+        cls, published: Iterable[tuple[ObjectKey, RoutePublished]], position: int
+    ) -> "PublishedTable":
+        """From the last message of every part.
+
+        The revision goes on from the log's position where that is further: routers never see it
+        fall, even after the log was emptied.
+        """
+        digests: dict[str, str] = {}
+        revision = position
+        for key, message in published:
+            digests[str(key)] = GONE_DIGEST if message.deleted else message.digest
+            revision = max(revision, message.revision)
+        return cls(digests, revision, position)
+
+    @property
+    def parts(self) -> int:
+        """Parts that routers hold."""
+        return sum(1 for part in self._digests.values() if part)
+
+    def keys(self) -> list[ObjectKey]:
+        """Everything that was ever published."""
+        return [ObjectKey.parse(key) for key in self._digests]
+
+    def changes(self, wanted: Mapping[ObjectKey, Part | None]) -> list[Change]:
+        """What of `wanted` isn't published yet, in the order it must be published in."""
+        differing = [
+            Change(key, part)
+            for key, part in wanted.items()
+            if (part.digest if part else GONE_DIGEST) != self._digests.get(str(key), GONE_DIGEST)
+        ]
+        return sorted(differing, key=_publication_order)
+
+    def batch(self, changes: Sequence[Change]) -> Batch:
+        """The messages of these changes (1 to `MAX_BATCH`), and the table after them."""
+        digests = self._digests | {
+            str(change.key): change.part.digest if change.part else GONE_DIGEST
+            for change in changes
+        }
+        last = self.revision + len(changes)
+        table = PublishedTable(digests, last, self.position + len(changes))
+        messages = tuple(
+            (change.key, _message(change.part, revision, table.table_digest))
+            for revision, change in enumerate(changes, self.revision + 1)
+        )
+        return Batch(messages, table)
+
+
+def table_digest(digests: Mapping[str, str]) -> str:
+    """The digest over parts as `RoutePublished` defines it; `digests` by key, tombstones empty."""
+    return digest([[key, part] for key, part in sorted(digests.items()) if part])
+
+
+def _publication_order(change: Change) -> tuple[int, ObjectKey]:
+    is_server = change.key.kind == kinds.MODEL_SERVER
+    if change.part is not None:
+        return (0 if is_server else 1, change.key)
+    return (3 if is_server else 2, change.key)
+
+
+def _message(part: Part | None, revision: int, digest_of_table: str) -> RoutePublished:
+    entry = part.entry if part else None
+    return RoutePublished(
+        revision=revision,
+        digest=part.digest if part else GONE_DIGEST,
+        table_digest=digest_of_table,
+        deleted=part is None,
+        route=entry if isinstance(entry, RouteEntry) else None,
+        server=entry if isinstance(entry, ServerEntry) else None,
+    )

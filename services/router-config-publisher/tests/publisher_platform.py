@@ -1,0 +1,155 @@
+"""A bus with the writers around publishers, a router's eyes on it, and publishers to start."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+from publisher_builders import Document, fact, workload, workload_key
+
+from inferbus_contracts.base import EventData
+from inferbus_contracts.canonical import digest
+from inferbus_contracts.events.route import RoutePublished, RoutesResolved
+from inferbus_contracts.events.workload import PodFact
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.services import Service
+from inferbus_router_config_publisher.main import serve
+from inferbus_router_config_publisher.settings import RouterConfigPublisherSettings
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.follow import Start
+from inferbus_shared.bus.jetstream import api
+from inferbus_shared.bus.messages import Received
+from inferbus_shared.bus.service import Runtime
+from tests.support.eventually import eventually
+from tests.support.nats import NatsServer
+
+
+@dataclass
+class Router:
+    """Everything that was published, as a router that was there from the start sees it."""
+
+    messages: list[tuple[ObjectKey, RoutePublished]] = field(default_factory=list)
+
+    @property
+    def held(self) -> dict[ObjectKey, RoutePublished]:
+        last = dict(self.messages)
+        return {key: one for key, one in last.items() if not one.deleted}
+
+    @property
+    def is_complete(self) -> bool:
+        parts = sorted([str(key), one.digest] for key, one in self.held.items())
+        return bool(self.messages) and digest(parts) == self.messages[-1][1].table_digest
+
+    def addresses(self, key: ObjectKey) -> list[str]:
+        """Of the ready endpoints of a server; empty while it isn't there."""
+        message = self.held.get(key)
+        endpoints = message.server.endpoints if message and message.server else []
+        return [one.address for one in endpoints if one.ready and not one.draining]
+
+
+class Platform:
+    """The writers, and what came of what they wrote."""
+
+    def __init__(self, server: NatsServer, specs: Bus, pods: Bus) -> None:
+        self.server = server
+        self._specs = specs
+        self._pods = pods
+        self._number = 0
+        self.router = Router()
+        self.resolved: list[tuple[ObjectKey, RoutesResolved]] = []
+
+    async def apply(self, *documents: Document, deleted: bool = False) -> None:
+        for doc in documents:
+            key, data = fact(doc, deleted=deleted)
+            await self._publish(self._specs, key, data)
+
+    async def observe(self, *pods: PodFact, name: str = "w") -> None:
+        await self._publish(self._pods, workload_key(name), workload(*pods))
+
+    async def _publish(self, bus: Bus, key: ObjectKey, data: EventData) -> None:
+        self._number += 1
+        await bus.publish(bus.event(data, key, id=f"fact-{self._number}"))
+
+    def conditions(self, key: ObjectKey) -> dict[str, str]:
+        """Reasons by type, as last told."""
+        last = dict(self.resolved).get(key)
+        return {one.type: one.reason for one in last.conditions} if last else {}
+
+    async def positions(self) -> dict[str, int]:
+        """Where the logs end that a restart must not add to."""
+        async with self.server.connection() as connection:
+            return {
+                stream: int((await api(connection, f"STREAM.INFO.{stream}"))["state"]["last_seq"])
+                for stream in ("FACTS", "DECISIONS", "ROUTES")
+            }
+
+    @contextlib.asynccontextmanager
+    async def publisher(
+        self, instance: str = "one", **settings: float
+    ) -> AsyncIterator[CollectorRegistry]:
+        async with self.server.bus(Service.ROUTER_CONFIG_PUBLISHER, instance) as bus:
+            registry = CollectorRegistry()
+            runtime = Runtime(
+                Service.ROUTER_CONFIG_PUBLISHER,
+                RouterConfigPublisherSettings(**settings),  # type: ignore[arg-type]
+                bus,
+                registry,
+            )
+            await serve(runtime)
+            running = asyncio.create_task(runtime.run())
+            try:
+                yield registry
+            finally:
+                runtime.stop()
+                await running
+
+
+@contextlib.asynccontextmanager
+async def platform(server: NatsServer) -> AsyncIterator[Platform]:
+    async with (
+        server.bus(Service.SPEC_WATCHER) as specs,
+        server.bus(Service.WORKLOAD_RECONCILER) as pods,
+        server.bus(Service.ROUTER) as routers,
+    ):
+        world = Platform(server, specs, pods)
+        with (
+            listening(routers, "route.published", world.router.messages),
+            listening(specs, "routes.resolved", world.resolved),
+        ):
+            yield world
+
+
+@contextlib.contextmanager
+def listening(bus: Bus, event_type: str, found: list) -> Iterator[None]:  # type: ignore[type-arg]
+    async def listen() -> None:
+        follower = bus.follow(event_type, Start.everything())
+        async for event in bus.events(follower):
+            assert isinstance(event, Received)
+            found.append((event.key, event.data))
+
+    task = asyncio.create_task(listen())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
+    found = registry.get_sample_value(f"inferbus_router_config_publisher_{name}", labels)
+    assert found is not None, name
+    return found
+
+
+async def quiet(world: Platform) -> dict[str, int]:
+    """Wait until nothing is added to the logs any more; returns where they end."""
+    last: dict[str, int] = {}
+
+    async def unchanged() -> bool:
+        nonlocal last
+        before, last = last, await world.positions()
+        await asyncio.sleep(0.2)
+        return before == last
+
+    await eventually(unchanged)
+    return last
