@@ -1,11 +1,16 @@
 """Wires the node agent: settings and adapters in, an agent that can be run out.
 
-Where pods come from and where their status goes is for the caller to say; see `ports`.
+`main` gives it the bus; another caller of `build_agent` says where pods come from and where their
+status goes, see `ports`.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inferbus_contracts.resources.kinds import POD
+from inferbus_contracts.services import Service
+from inferbus_node_agent.adapters_bus import BusConfigs, BusModels, BusPods, BusStatuses
 from inferbus_node_agent.adapters_probes import SocketProber
 from inferbus_node_agent.adapters_processes import ForkServerAddress, ProcessRuntime
 from inferbus_node_agent.effects import Effects
@@ -15,10 +20,50 @@ from inferbus_node_agent.ports import ConfigSource, ModelGate, PodSource, Status
 from inferbus_node_agent.preparation import NodeContext, Preparation
 from inferbus_node_agent.run_folder import RunFolder
 from inferbus_node_agent.settings import NodeAgentSettings
+from inferbus_shared.bus.folding import fold
+from inferbus_shared.bus.service import Runtime, run_service
 from inferbus_shared.clock import Clock
+from inferbus_shared.objects.client import ObjectClient
+from inferbus_shared.objects.picture import ObjectPicture
+from inferbus_shared.objects.secrets import SecretFiles
 from inferbus_shared.processes.addresses import Subnet, SubnetClaim, claim_subnet
 
 HOST_ADDRESS = "127.0.0.1"
+FOLDED = ("model.ready", "model.failed")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the service; it takes no arguments."""
+    del argv
+    return run_service(Service.NODE_AGENT, NodeAgentSettings, serve)
+
+
+async def serve(runtime: Runtime[NodeAgentSettings]) -> None:
+    """Run the pods that the bus binds to this node."""
+    settings, bus = runtime.settings, runtime.bus
+    claim = subnet_of(settings)
+    picture = ObjectPicture(bus, POD)
+    client = ObjectClient(bus, manager=Service.NODE_AGENT.value)
+    models = BusModels(settings.node)
+    await fold(runtime, FOLDED, models.take)
+    runtime.background(picture.run(), "pods")
+    outside = Outside(
+        source=BusPods(picture, settings.node),
+        sink=BusStatuses(client),
+        configs=BusConfigs(client, SecretFiles(settings.secrets_directory)),
+        models=models,
+    )
+    agent = build_agent(settings, claim.subnet, outside, bus.clock)
+    runtime.background(_held(agent, claim), "agent")
+
+
+async def _held(agent: NodeAgent, claim: SubnetClaim) -> None:
+    """Run the agent; the claim on its addresses lasts as long."""
+    try:
+        await agent.run()
+    finally:
+        if claim.lock is not None:
+            claim.lock.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

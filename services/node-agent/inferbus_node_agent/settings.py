@@ -29,6 +29,8 @@ class NodeAgentSettings(ServiceSettings):
     """The name of this machine in the pods' `spec.nodeName`."""
     directory: Path = Path(".inferbus")
     """The platform's directory: `run/` for pods, `volumes/` for host paths and claims."""
+    secrets: Path | None = None
+    """Where the values of Secrets are kept; None: `secrets` in the directory."""
     subnet: IPv4Network | None = None
     """The platform's part of 127.0.0.0/8, as the supervisor claimed it; None: claim one."""
     engines: EngineMode = EngineMode.SIMULATED
@@ -57,6 +59,11 @@ class NodeAgentSettings(ServiceSettings):
     """Size at which a container's log is cut."""
     log_generations: int = Field(default=2, ge=0, le=100)
     """Older parts of a log that are kept."""
+
+    @property
+    def secrets_directory(self) -> Path:
+        """Where the values of Secrets are kept."""
+        return self.secrets or self.directory.absolute() / "secrets"
 
     @property
     def socket_path(self) -> Path:

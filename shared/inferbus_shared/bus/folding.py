@@ -1,6 +1,7 @@
 """Facts that a service keeps in memory: the last of each key, and every change after that."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,6 +15,7 @@ from inferbus_shared.bus.service import Runtime
 log = logging.getLogger("inferbus.bus")
 
 Take = Callable[[Received[EventData]], object]
+"""Folds one fact in; may be a coroutine function."""
 
 
 async def fold(runtime: Runtime[Any], event_types: Iterable[str], take: Take) -> None:
@@ -35,4 +37,6 @@ async def _take_all(runtime: Runtime[Any], follower: Follower, take: Take) -> No
         except ProblemsError as error:
             log.error("a fact cannot be read", extra={"problem": str(error)})
             continue
-        take(event)
+        taken = take(event)
+        if inspect.isawaitable(taken):
+            await taken

@@ -90,9 +90,14 @@ class PlatformDirectory:
         return self.root / "secrets"
 
     @property
+    def node(self) -> Path:
+        """The node agent's folder: run folders and volumes of pods."""
+        return self.root / "node"
+
+    @property
     def pods(self) -> Path:
-        """Run folders of pods."""
-        return self.root / "pods"
+        """Run folders of pods, one per uid."""
+        return self.node / "run"
 
     @property
     def models(self) -> Path:
