@@ -35,20 +35,25 @@ class BusTable:
 
     async def run(self, sink: TableSink) -> None:
         """Feed the sink: the whole table at once, then part by part."""
+        ended = asyncio.ensure_future(self._end_of_snapshot(sink))
         parts: list[tuple[ObjectKey, RoutePublished]] = []
-        complete = False
-        async for message in self._follower.messages():
-            part = await self._read(message)
-            if part is not None:
-                parts.append(part)
-            if message.pending > 0 and not complete:
-                continue
-            sink.apply(parts)
-            if not complete:
-                complete = True
-                sink.snapshot_ended()
-            self._acknowledge(parts, message)
-            parts = []
+        try:
+            async for message in self._follower.messages():
+                part = await self._read(message)
+                if part is not None:
+                    parts.append(part)
+                if message.pending > 0 and not self._follower.is_caught_up:
+                    continue
+                sink.apply(parts)
+                self._acknowledge(parts, message)
+                parts = []
+        finally:
+            ended.cancel()
+
+    async def _end_of_snapshot(self, sink: TableSink) -> None:
+        """Also where the table is empty: no message tells of that."""
+        await self._follower.caught_up()
+        sink.snapshot_ended()
 
     async def _read(self, message: Delivered) -> tuple[ObjectKey, RoutePublished] | None:
         """A part; None for one that can't be used: the others still are."""
