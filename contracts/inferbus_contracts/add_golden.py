@@ -7,7 +7,7 @@ already is never written again: a golden document is kept as it was.
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,26 +90,28 @@ def _bad(message: str) -> Problem:
     return Problem(code=ErrorCode.BAD_ARGUMENT, message=message, remedy=remedy)
 
 
-def _read(arguments: argparse.Namespace, body: bytes) -> dict[str, bytes]:
-    if arguments.type is None:
-        try:
-            return golden_object(arguments.name, json.loads(body))
-        except ValueError as error:
-            raise ProblemsError(_bad(f"standard input is no JSON: {error}")) from None
-    if arguments.type not in EVENTS:
-        raise ProblemsError(_bad(f"there is no event type {arguments.type}"))
-    return golden_event(arguments.type, arguments.name, arguments.key, arguments.cause, body)
-
-
-def _arguments() -> argparse.Namespace:
+def main(words: Sequence[str], body: bytes, folder: Path) -> int:
+    """The command with its arguments and standard input; the exit status."""
     parser = argparse.ArgumentParser(description="Write a golden document, once.")
     parser.add_argument("name", help="minimal, full, or what it shows")
     parser.add_argument("--type", help="type of an event, e.g. scaling.decided; else an object")
     parser.add_argument("--key", default="", help="key of the event, kind/namespace/name[/role]")
     parser.add_argument("--cause", default="", help="id of the event it follows from")
-    return parser.parse_args()
+    arguments = parser.parse_args(words)
+    return run_command(lambda: add(folder, _files(arguments, body)))
+
+
+def _files(arguments: argparse.Namespace, body: bytes) -> dict[str, bytes]:
+    if arguments.type in EVENTS:
+        return golden_event(arguments.type, arguments.name, arguments.key, arguments.cause, body)
+    if arguments.type is not None:
+        raise ProblemsError(_bad(f"there is no event type {arguments.type}"))
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise ProblemsError(_bad(f"standard input is no JSON: {error}")) from None
+    return golden_object(arguments.name, document)
 
 
 if __name__ == "__main__":
-    given = _arguments()
-    sys.exit(run_command(lambda: add(CONTRACTS, _read(given, sys.stdin.buffer.read()))))
+    sys.exit(main(sys.argv[1:], sys.stdin.buffer.read(), CONTRACTS))

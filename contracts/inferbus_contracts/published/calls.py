@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from inferbus_contracts.api.console import (
     ConsoleQuery,
+    InventoryReply,
+    InventoryRequest,
     OrderReply,
     OrderRequest,
     TopReply,
@@ -47,6 +49,7 @@ _OBJECT_BODIES: dict[ObjectVerb, tuple[type[EventData], type[Reply]]] = {
 _CONSOLE_BODIES: dict[ConsoleQuery, tuple[type[EventData], type[Reply]]] = {
     ConsoleQuery.WHY: (WhyRequest, WhyReply),
     ConsoleQuery.TOP: (TopRequest, TopReply),
+    ConsoleQuery.STATUS: (InventoryRequest, InventoryReply),
     ConsoleQuery.ORDER: (OrderRequest, OrderReply),
 }
 
@@ -89,7 +92,7 @@ def _console_call(query: ConsoleQuery) -> Call:
 
 
 CALLS: tuple[Call, ...] = (
-    *(_object_call(verb) for verb in _OBJECT_BODIES),
-    *(_console_call(query) for query in _CONSOLE_BODIES),
+    *(_object_call(verb) for verb in ObjectVerb),
+    *(_console_call(query) for query in ConsoleQuery),
 )
 """Every question that can be asked on the bus."""

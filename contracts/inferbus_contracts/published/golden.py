@@ -7,6 +7,7 @@ stored object anew. Pure.
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -33,6 +34,7 @@ LEAST = ("minimal", "full")
 """The names each event and each kind has at least."""
 
 _ADD = "add one with `python -m inferbus_contracts.add_golden`"
+_BACK = "put it back as it was"
 _KEEP = "accept what was accepted once, or make it a new type"
 _ABSENT = "let a new field be absent (None) by default"
 
@@ -57,25 +59,28 @@ def as_file(document: bytes) -> bytes:
 def golden_faults(files: Files, schemas: Mapping[str, Schema]) -> list[str]:
     """What is wrong with the golden documents, by path below their folder; one line each."""
     found: list[str] = []
+    documents: dict[str, Any] = {}
     for path, data in sorted(files.items()):
         try:
-            found += (f"{path}: {text}" for text in _faults(path, data, files))
-        except (ValueError, KeyError) as error:
-            found.append(f"{path}: {error}")
-    return found + list(_missing(files)) + list(_uncovered(files, schemas))
+            document = json.loads(data)
+            found += (f"{path}: {text}" for text in _faults(path, data, document, files))
+        except ValueError as error:
+            found.append(f"{path}: {error}; {_BACK}")
+        else:
+            documents[path] = document
+    return [*found, *_missing(files), *_uncovered(documents, schemas)]
 
 
-def _faults(path: str, data: bytes, files: Files) -> Iterator[str]:
-    folder, _, name = path.rpartition("/")
+def _faults(path: str, data: bytes, document: Any, files: Files) -> Iterator[str]:
+    folder = path.rpartition("/")[0]
     if path.endswith(HEADERS):
         if path.removesuffix(HEADERS) + BODY not in files:
             yield "there is no event to these headers"
-        return
-    if data != as_file(canonical_json(json.loads(data))):
-        yield "isn't canonical JSON with one line's end; put it back as it was"
+    elif data != as_file(canonical_json(document)):
+        yield f"isn't canonical JSON with one line's end; {_BACK}"
     elif folder.startswith(OBJECTS):
-        yield from _object_faults(data)
-    elif name.endswith(BODY):
+        yield from _object_faults(document)
+    else:
         yield from _event_faults(folder, data)
         yield from _header_faults(folder, files.get(path.removesuffix(BODY) + HEADERS))
 
@@ -113,8 +118,7 @@ def _header_faults(folder: str, data: bytes | None) -> Iterator[str]:
             yield f"an event that follows from its cause has the id {expected} now"
 
 
-def _object_faults(data: bytes) -> Iterator[str]:
-    document = json.loads(data)
+def _object_faults(document: Any) -> Iterator[str]:
     try:
         admitted = admit(document).object
     except ProblemsError as error:
@@ -131,11 +135,11 @@ def _missing(files: Files) -> Iterator[str]:
                 yield f"{folder}/{name}{BODY}: is missing; {_ADD}"
 
 
-def _uncovered(files: Files, schemas: Mapping[str, Schema]) -> Iterator[str]:
+def _uncovered(documents: Mapping[str, Any], schemas: Mapping[str, Schema]) -> Iterator[str]:
     shown = [
-        (schemas[schema], json.loads(data))
+        (schemas[schema], document)
         for folder, schema in _folders().items()
-        for path, data in files.items()
+        for path, document in documents.items()
         if path.startswith(f"{folder}/") and not path.endswith(HEADERS)
     ]
     for field in uncovered_fields(shown):
