@@ -2,8 +2,6 @@
 
 import logging
 
-from nats.aio.msg import Msg
-
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode, ProblemsError
@@ -47,7 +45,7 @@ class DecisionHandler:
         self._client = client
         self._orders = orders
 
-    async def handle(self, event: Received[EventData], _: Msg) -> None:
+    async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
         if isinstance(event.data, ScalingDecided):
             await self._carry_out(event, from_decided(event.id, event.key, event.data))
