@@ -8,7 +8,7 @@ carry the digest of the table that the batch leads to.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from inferbus_contracts.canonical import digest
+from inferbus_contracts.canonical import canonical_json, digest, digest_bytes
 from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
@@ -53,14 +53,19 @@ class Batch:
 class PublishedTable:
     """What routers were told: digests of parts, the last revision, the position in the log."""
 
-    __slots__ = ("_digests", "position", "revision", "table_digest")
+    __slots__ = ("_digests", "_pairs", "position", "revision", "table_digest")
 
-    def __init__(self, digests: Mapping[str, str], revision: int, position: int) -> None:
-        """`digests` by key, those of tombstones empty; `position` is the log's last sequence."""
-        self._digests = dict(digests)
+    def __init__(
+        self, digests: dict[str, str], pairs: dict[str, bytes], revision: int, position: int
+    ) -> None:
+        """`digests` by key, those of tombstones empty; `pairs` their `_pair`s, without tombstones;
+        `position` is the log's last sequence.
+        """
+        self._digests = digests
+        self._pairs = pairs
         self.revision = revision
         self.position = position
-        self.table_digest = table_digest(self._digests)
+        self.table_digest = _table_digest(pairs)
 
     @classmethod
     def read(
@@ -76,12 +81,13 @@ class PublishedTable:
         for key, message in published:
             digests[str(key)] = GONE_DIGEST if message.deleted else message.digest
             revision = max(revision, message.revision)
-        return cls(digests, revision, position)
+        pairs = {key: _pair(key, part) for key, part in digests.items() if part}
+        return cls(digests, pairs, revision, position)
 
     @property
     def parts(self) -> int:
         """Parts that routers hold."""
-        return sum(1 for part in self._digests.values() if part)
+        return len(self._pairs)
 
     def keys(self) -> list[ObjectKey]:
         """Everything that was ever published."""
@@ -98,22 +104,34 @@ class PublishedTable:
 
     def batch(self, changes: Sequence[Change]) -> Batch:
         """The messages of these changes (1 to `MAX_BATCH`), and the table after them."""
-        digests = self._digests | {
-            str(change.key): change.part.digest if change.part else GONE_DIGEST
-            for change in changes
-        }
-        last = self.revision + len(changes)
-        table = PublishedTable(digests, last, self.position + len(changes))
+        table = self._after(changes)
         messages = tuple(
             (change.key, _message(change.part, revision, table.table_digest))
             for revision, change in enumerate(changes, self.revision + 1)
         )
         return Batch(messages, table)
 
+    def _after(self, changes: Sequence[Change]) -> "PublishedTable":
+        digests, pairs = self._digests.copy(), self._pairs.copy()
+        for change in changes:
+            key = str(change.key)
+            digests[key] = change.part.digest if change.part else GONE_DIGEST
+            if change.part:
+                pairs[key] = _pair(key, change.part.digest)
+            else:
+                pairs.pop(key, None)
+        count = len(changes)
+        return PublishedTable(digests, pairs, self.revision + count, self.position + count)
 
-def table_digest(digests: Mapping[str, str]) -> str:
-    """The digest over parts as `RoutePublished` defines it; `digests` by key, tombstones empty."""
-    return digest([[key, part] for key, part in sorted(digests.items()) if part])
+
+def _pair(key: str, part: str) -> bytes:
+    """A part in the table's digest. Made once: one part changes, and thousands don't."""
+    return canonical_json([key, part])
+
+
+def _table_digest(pairs: Mapping[str, bytes]) -> str:
+    """`digest` of the sorted list of [key, digest], as `RoutePublished` defines it."""
+    return digest_bytes(b"[" + b",".join(pairs[key] for key in sorted(pairs)) + b"]")
 
 
 def _publication_order(change: Change) -> tuple[int, ObjectKey]:

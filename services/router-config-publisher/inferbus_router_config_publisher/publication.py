@@ -88,6 +88,9 @@ class Publisher:
                 self._pending.clear()
 
     async def _coalesce(self) -> None:
+        """A comparison of everything has been waited for long enough."""
+        if self._published is None:
+            return
         try:
             async with asyncio.timeout(self._coalesce_seconds):
                 await self._urgent.wait()

@@ -21,7 +21,7 @@ class RouterConfigPublisherSettings(ServiceSettings):
 
     service: ClassVar[Service] = Service.ROUTER_CONFIG_PUBLISHER
 
-    coalesce_ms: float = Field(default=5.0, ge=0, le=1000)
+    coalesce_ms: float = Field(default=5.0, ge=0, le=60_000)
     """How long a change waits for others to go with, real time; an endpoint that takes no more
     requests never waits."""
     lagging_seconds: float = Field(default=15.0, ge=0.1, le=3600)

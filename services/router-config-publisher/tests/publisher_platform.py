@@ -4,22 +4,21 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from prometheus_client import CollectorRegistry
-from publisher_builders import Document, fact, workload, workload_key
+from publisher_builders import Document, fact, server, server_key, workload, workload_key
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.route import RoutePublished, RoutesResolved
-from inferbus_contracts.events.workload import PodFact
+from inferbus_contracts.events.workload import PodFact, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_router_config_publisher.main import serve
 from inferbus_router_config_publisher.settings import RouterConfigPublisherSettings
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
-from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.messages import Received
 from inferbus_shared.bus.service import Runtime
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
@@ -51,8 +50,8 @@ class Router:
 class Platform:
     """The writers, and what came of what they wrote."""
 
-    def __init__(self, server: NatsServer, specs: Bus, pods: Bus) -> None:
-        self.server = server
+    def __init__(self, nats: NatsServer, specs: Bus, pods: Bus) -> None:
+        self._nats = nats
         self._specs = specs
         self._pods = pods
         self._number = 0
@@ -62,13 +61,15 @@ class Platform:
     async def apply(self, *documents: Document, deleted: bool = False) -> None:
         for doc in documents:
             key, data = fact(doc, deleted=deleted)
-            await self._publish(self._specs, key, data)
+            await self.publish(key, data)
 
     async def observe(self, *pods: PodFact, name: str = "w") -> None:
-        await self._publish(self._pods, workload_key(name), workload(*pods))
+        await self.publish(workload_key(name), workload(*pods))
 
-    async def _publish(self, bus: Bus, key: ObjectKey, data: EventData) -> None:
+    async def publish(self, key: ObjectKey, data: EventData) -> None:
+        """By the service that writes such facts."""
         self._number += 1
+        bus = self._pods if isinstance(data, WorkloadObserved) else self._specs
         await bus.publish(bus.event(data, key, id=f"fact-{self._number}"))
 
     def conditions(self, key: ObjectKey) -> dict[str, str]:
@@ -76,19 +77,21 @@ class Platform:
         last = dict(self.resolved).get(key)
         return {one.type: one.reason for one in last.conditions} if last else {}
 
-    async def positions(self) -> dict[str, int]:
-        """Where the logs end that a restart must not add to."""
-        async with self.server.connection() as connection:
-            return {
-                stream: int((await api(connection, f"STREAM.INFO.{stream}"))["state"]["last_seq"])
-                for stream in ("FACTS", "DECISIONS", "ROUTES")
-            }
+    async def fence(self, name: str = "fence") -> None:
+        """Wait until everything that was to be published before now has been.
+
+        A server that selects nothing comes last: its part, and what is said about it.
+        """
+        await self.apply(server(name, {"fence": name}))
+        await eventually(lambda: server_key(name) in self.router.held)
+        await eventually(lambda: self.conditions(server_key(name)) != {})
+        await eventually(lambda: self.router.is_complete)
 
     @contextlib.asynccontextmanager
     async def publisher(
         self, instance: str = "one", **settings: float
     ) -> AsyncIterator[CollectorRegistry]:
-        async with self.server.bus(Service.ROUTER_CONFIG_PUBLISHER, instance) as bus:
+        async with self._nats.bus(Service.ROUTER_CONFIG_PUBLISHER, instance) as bus:
             registry = CollectorRegistry()
             runtime = Runtime(
                 Service.ROUTER_CONFIG_PUBLISHER,
@@ -106,13 +109,13 @@ class Platform:
 
 
 @contextlib.asynccontextmanager
-async def platform(server: NatsServer) -> AsyncIterator[Platform]:
+async def platform(nats: NatsServer) -> AsyncIterator[Platform]:
     async with (
-        server.bus(Service.SPEC_WATCHER) as specs,
-        server.bus(Service.WORKLOAD_RECONCILER) as pods,
-        server.bus(Service.ROUTER) as routers,
+        nats.bus(Service.SPEC_WATCHER) as specs,
+        nats.bus(Service.WORKLOAD_RECONCILER) as pods,
+        nats.bus(Service.ROUTER) as routers,
     ):
-        world = Platform(server, specs, pods)
+        world = Platform(nats, specs, pods)
         with (
             listening(routers, "route.published", world.router.messages),
             listening(specs, "routes.resolved", world.resolved),
@@ -121,11 +124,9 @@ async def platform(server: NatsServer) -> AsyncIterator[Platform]:
 
 
 @contextlib.contextmanager
-def listening(bus: Bus, event_type: str, found: list) -> Iterator[None]:  # type: ignore[type-arg]
+def listening(bus: Bus, event_type: str, found: list[Any]) -> Iterator[None]:
     async def listen() -> None:
-        follower = bus.follow(event_type, Start.everything())
-        async for event in bus.events(follower):
-            assert isinstance(event, Received)
+        async for event in bus.events(bus.follow(event_type, Start.everything())):
             found.append((event.key, event.data))
 
     task = asyncio.create_task(listen())
@@ -139,17 +140,3 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
     found = registry.get_sample_value(f"inferbus_router_config_publisher_{name}", labels)
     assert found is not None, name
     return found
-
-
-async def quiet(world: Platform) -> dict[str, int]:
-    """Wait until nothing is added to the logs any more; returns where they end."""
-    last: dict[str, int] = {}
-
-    async def unchanged() -> bool:
-        nonlocal last
-        before, last = last, await world.positions()
-        await asyncio.sleep(0.2)
-        return before == last
-
-    await eventually(unchanged)
-    return last

@@ -1,23 +1,23 @@
 """The publisher on a real bus: facts come from their writers, parts and conditions go out."""
 
-import asyncio
 import contextlib
 import logging
 
 import pytest
 from publisher_builders import pod, route, route_key, server, server_key, to
-from publisher_platform import Platform, platform, quiet, value
+from publisher_platform import Platform, platform, value
 
 from inferbus_contracts.envelope import event_id
-from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished
+from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished, ServerEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
-from inferbus_router_config_publisher.core import Join
 from inferbus_router_config_publisher.effects import RoutesLog
 from inferbus_router_config_publisher.policy_parts import Part
 from inferbus_shared.bus.store import WrongSequenceError
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
+
+SOME_SERVER = Part.of(ServerEntry(engine="vLLM"))
 
 
 async def settled(world: Platform) -> None:
@@ -62,11 +62,14 @@ async def test_restarts_on_a_quiet_system_add_nothing(nats_server: NatsServer) -
     async with platform(nats_server) as world:
         async with world.publisher():
             await settled(world)
-            before = await quiet(world)
-        for number in range(10):
-            async with world.publisher(f"again-{number}") as registry:
-                await eventually(lambda: value(registry, "parts") == 2)
-        assert await quiet(world) == before
+            await world.fence()
+        parts, resolved = len(world.router.messages), len(world.resolved)
+        fences = [server_key(f"fence-{number}") for number in range(10)]
+        for fence in fences:
+            async with world.publisher(fence.name):
+                await world.fence(fence.name)
+        assert [key for key, _ in world.router.messages[parts:]] == fences
+        assert [key for key, _ in world.resolved[resolved:]] == fences
 
 
 async def test_what_happened_while_nobody_ran_is_published_at_start(
@@ -76,13 +79,14 @@ async def test_what_happened_while_nobody_ran_is_published_at_start(
         async with world.publisher():
             await world.apply(route("gone"), server("gone"))
             await settled(world)
-            await quiet(world)
+            await world.fence()
         await world.apply(route("gone"), server("gone"), deleted=True)
         await world.observe(pod(address="10.0.0.2"))
         async with world.publisher():
-            await eventually(lambda: world.router.addresses(server_key()) == ["10.0.0.2"])
-            await eventually(lambda: set(world.router.held) == {route_key(), server_key()})
-            assert world.router.is_complete
+            await world.fence("later")
+            assert world.router.addresses(server_key()) == ["10.0.0.2"]
+            left = {route_key(), server_key(), server_key("fence"), server_key("later")}
+            assert set(world.router.held) == left
 
 
 async def test_a_deletion_is_published_once(nats_server: NatsServer) -> None:
@@ -95,7 +99,7 @@ async def test_a_deletion_is_published_once(nats_server: NatsServer) -> None:
             await eventually(lambda: world.router.held == {})
             assert world.router.is_complete
         async with world.publisher("later"):
-            await quiet(world)
+            await world.fence()
         tombstones = [key for key, message in world.router.messages if message.deleted]
         assert tombstones == [route_key(), server_key()]
 
@@ -104,23 +108,13 @@ async def test_a_part_nobody_has_a_fact_about_stays(nats_server: NatsServer) -> 
     """Lost facts freeze what routers have, and never empty their tables (DESIGN 1)."""
     async with platform(nats_server) as world:
         async with nats_server.bus(Service.ROUTER_CONFIG_PUBLISHER, "earlier") as bus:
-            join = Join()
             log = RoutesLog(bus)
-            part = Part.of(some_server())
             table = await log.load()
-            await log.store(table.batch(table.changes({server_key("kept"): part})), {})
-            assert join.keys() == frozenset()
+            await log.store(table.batch(table.changes({server_key("kept"): SOME_SERVER})), {})
         async with world.publisher():
             await settled(world)
-            await quiet(world)
-        assert set(world.router.held) == {route_key(), server_key(), server_key("kept")}
-        assert world.router.is_complete
-
-
-def some_server():  # type: ignore[no-untyped-def]
-    from inferbus_contracts.events.route import ServerEntry
-
-    return ServerEntry(engine="vLLM")
+            await world.fence()
+        assert server_key("kept") in world.router.held
 
 
 async def test_a_bad_route_affects_only_itself(nats_server: NatsServer) -> None:
@@ -147,7 +141,7 @@ async def test_of_two_writers_the_second_stores_nothing_until_it_has_read_again(
         ]
         tables = [await log.load() for log in logs]
         wanted = [
-            {server_key(f"{name}{number}"): Part.of(some_server()) for number in range(3)}
+            {server_key(f"{name}{number}"): SOME_SERVER for number in range(3)}
             for name in ("a", "b")
         ]
         batches = [
@@ -178,8 +172,7 @@ async def test_two_instances_that_both_publish_leave_one_whole_table(
         await eventually(
             lambda: all(world.router.addresses(server_key(f"s{n}")) for n in range(30))
         )
-        await quiet(world)
-        assert world.router.is_complete
+        await world.fence()
         revisions = [message.revision for _, message in world.router.messages]
         assert revisions == list(range(1, len(revisions) + 1))
 
@@ -208,21 +201,22 @@ async def test_a_killed_bus_is_survived(nats_server: NatsServer) -> None:
         assert world.router.is_complete
 
 
-async def test_a_lost_endpoint_does_not_wait_for_company(nats_server: NatsServer) -> None:
-    async with platform(nats_server) as world, world.publisher(coalesce_ms=1000.0):
-        await settled(world)
-        await quiet(world)
-        await world.apply(server("waits"))
-        await world.observe(pod(ready=False))
-        await eventually(lambda: world.router.addresses(server_key()) == [], timeout=0.9)
-
-
-async def test_changes_that_come_together_go_together(nats_server: NatsServer) -> None:
-    async with platform(nats_server) as world, world.publisher(coalesce_ms=400.0) as registry:
-        await eventually(lambda: value(registry, "revision") == 0)
-        await asyncio.gather(*(world.apply(server(f"s{number}")) for number in range(20)))
-        await eventually(lambda: len(world.router.held) == 20)
-        assert value(registry, "batches_total", outcome="stored") <= 2
+async def test_changes_wait_for_company_and_a_lost_endpoint_takes_them_along(
+    nats_server: NatsServer,
+) -> None:
+    async with platform(nats_server) as world:
+        async with world.publisher():
+            await settled(world)
+        async with world.publisher("patient", coalesce_ms=60_000.0) as registry:
+            await eventually(lambda: value(registry, "parts") == 2)
+            names = [f"s{number}" for number in range(20)]
+            await world.apply(*(server(name) for name in names))
+            await eventually(lambda: all(world.conditions(server_key(name)) for name in names))
+            assert server_key("s0") not in world.router.held
+            await world.observe(pod(ready=False))
+            await eventually(lambda: world.router.addresses(server_key()) == [])
+            await eventually(lambda: all(server_key(name) in world.router.held for name in names))
+            assert value(registry, "batches_total", outcome="stored") == 1
 
 
 ROUTER = ObjectKey("Router", "_", "r-1")
@@ -243,8 +237,7 @@ async def test_acknowledgements_are_counted_and_a_silent_router_is_told(
     caplog.set_level(logging.INFO, logger="inferbus")
     async with platform(nats_server) as world, world.publisher(lagging_seconds=0.3) as registry:
         await settled(world)
-        await eventually(lambda: world.router.is_complete)
-        await quiet(world)
+        await world.fence()
         served = world.router.messages[-1][1]
         await acknowledge(nats_server, served)
         await eventually(lambda: value(registry, "routers") == 1)
