@@ -10,14 +10,19 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import uvloop
 
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.services import Service
+from inferbus_router.adapters_bus import BusTable, Sayings
 from inferbus_router.adapters_static import StaticTable
-from inferbus_router.ports import SilentDemandSink, TableSource
+from inferbus_router.ports import DemandSink, SilentDemandSink, TableSource
 from inferbus_router.settings import RouterSettings
 from inferbus_router.wiring import start_router
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.connection import Connection
+from inferbus_shared.bus.provision import read_anchor
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.program import run_program
 from inferbus_shared.settings import BusSettings, load_settings
@@ -48,20 +53,47 @@ def _run() -> None:
 
 async def _serve(settings: RouterSettings, bus: BusSettings) -> None:
     stop = _stop_on_signals()
-    source = _table_source(settings)
-    running = await start_router(settings, SystemClock(), bus.instance, SilentDemandSink())
+    if settings.table_file is not None:
+        source = StaticTable(settings.table_file)
+        await _route(settings, bus, SystemClock(), source, SilentDemandSink(), stop)
+        return
+    connection = Connection(Service.ROUTER, bus)
+    await connection.open()
     try:
-        await source.run(running.router)
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        clock = SystemClock(await read_anchor(connection))
+        sayings = Sayings(Bus(connection, clock), bus.instance)
+        telling = asyncio.ensure_future(sayings.run())
+        source_of_parts = BusTable(Bus(connection, clock), sayings)
+        await _route(settings, bus, clock, source_of_parts, sayings, stop)
+        telling.cancel()
+    finally:
+        await connection.close()
+
+
+async def _route(
+    settings: RouterSettings,
+    bus: BusSettings,
+    clock: SystemClock,
+    source: TableSource,
+    sink: DemandSink,
+    stop: asyncio.Event,
+) -> None:
+    """Route until told to stop, then drain; fails when the source does."""
+    running = await start_router(settings, clock, bus.instance, sink)
+    feeding = asyncio.ensure_future(source.run(running.router))
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
         log.info(
             "router listens on port %d, its metrics on port %d",
             running.listener.port,
             running.admin.port,
         )
-        await stop.wait()
-        stop.clear()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        await _first_to_matter(feeding, stopped)
     finally:
+        feeding.cancel()
+        stop.clear()
         stopping = asyncio.ensure_future(running.stop())
         interrupted = asyncio.ensure_future(stop.wait())
         await asyncio.wait({stopping, interrupted}, return_when=asyncio.FIRST_COMPLETED)
@@ -69,17 +101,12 @@ async def _serve(settings: RouterSettings, bus: BusSettings) -> None:
         stopping.cancel()
 
 
-def _table_source(settings: RouterSettings) -> TableSource:
-    if settings.table_file is None:
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.BAD_SETTING,
-                message="there is no source for the routing table",
-                field="INFERBUS_ROUTER_TABLE_FILE",
-                remedy="set it to a JSON or YAML file of table parts",
-            )
-        )
-    return StaticTable(settings.table_file)
+async def _first_to_matter(feeding: asyncio.Future[Any], stopped: asyncio.Future[Any]) -> None:
+    """Wait for the stop; a source that fails before is an error, one that just ends is not."""
+    await asyncio.wait({feeding, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if feeding.done():
+        feeding.result()
+        await stopped
 
 
 def _stop_on_signals() -> asyncio.Event:

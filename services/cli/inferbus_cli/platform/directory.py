@@ -6,7 +6,7 @@ stands in its folder and nowhere else.
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +28,10 @@ class PlatformState:
     clock_rate: float = 1.0
     engines: str = "simulated"
     """`simulated` or `real`."""
+    instances: dict[str, int] = field(default_factory=dict)
+    """How many of a service, by name, where it isn't the usual number."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """INFERBUS_… settings given to all services."""
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -68,6 +72,16 @@ class PlatformDirectory:
     def run(self) -> Path:
         """Identities and sockets of the platform's processes."""
         return self.root / "run"
+
+    @property
+    def fork_server_socket(self) -> Path:
+        """Where the processes' parent listens."""
+        return self.run / "fork.sock"
+
+    @property
+    def supervisor_file(self) -> Path:
+        """What the supervisor says of itself and its processes."""
+        return self.run / "supervisor.json"
 
     @property
     def logs(self) -> Path:
