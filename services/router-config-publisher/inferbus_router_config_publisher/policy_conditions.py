@@ -7,6 +7,7 @@ can wait for any of them; a message names objects, fields and numbers, never tim
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from inferbus_contracts.conditions import condition
 from inferbus_contracts.errors import Problem
 from inferbus_contracts.events.route import ConditionFact, ConditionStatus
 from inferbus_contracts.keys import ObjectKey
@@ -34,12 +35,6 @@ class ServerCounts:
     endpoints: int = 0
     ready_endpoints: int = 0
     is_served: bool = False
-
-
-def condition(type_: str, holds: bool, reason: str, message: str = "") -> ConditionFact:
-    """One condition; `reason` is a word for programs, `message` is for people."""
-    status = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
-    return ConditionFact(type=type_, status=status, reason=reason, message=message)
 
 
 def sentence(problem: Problem) -> str:

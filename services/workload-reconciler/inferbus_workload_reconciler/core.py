@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferbus_contracts.events.route import ConditionFact
 from inferbus_workload_reconciler.actions import Action, WorkloadEvent
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.policy_adoption import target_revision
 from inferbus_workload_reconciler.policy_census import Fleet, place_pods, survey
-from inferbus_workload_reconciler.policy_conditions import Condition
 from inferbus_workload_reconciler.policy_decisions import Decisions, decide, project
 from inferbus_workload_reconciler.policy_doubts import doubts
 from inferbus_workload_reconciler.policy_events import role_events
@@ -51,7 +51,7 @@ class Plan:
     fleet: Fleet
     """The fleet that was looked at."""
     events: tuple[WorkloadEvent, ...]
-    doubts: tuple[Condition, ...]
+    doubts: tuple[ConditionFact, ...]
     """What keeps the workload from being as it should be, or is done otherwise than it says."""
     next_check_ms: int | None
     """When to plan again though nothing changed; None: not needed."""

@@ -5,14 +5,14 @@ Invariant: a doubt names what to look at; none is raised about a fleet that is m
 
 from collections.abc import Iterator
 
+from inferbus_contracts.conditions import condition
+from inferbus_contracts.events.route import ConditionFact
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.policy_conditions import (
     NAME_TAKEN,
     RECOVERY_BACK_OFF,
     SCHEDULER_FALLBACK,
     SNAPSHOT_LOST,
-    Condition,
-    truth,
 )
 from inferbus_workload_reconciler.policy_decisions import Decisions
 from inferbus_workload_reconciler.policy_memory import Memory
@@ -23,7 +23,7 @@ from inferbus_workload_reconciler.policy_templates import Freshness
 
 def doubts(
     decisions: Decisions, observed: Observed, memory: Memory, now_ms: int
-) -> Iterator[Condition]:
+) -> Iterator[ConditionFact]:
     """The doubts after a plan, as conditions that are True; `memory` is the one after the plan."""
     workload = decisions.book.workload
     if effective_scheduler(workload, observed.volcano) != workload.scheduler_name:
@@ -37,7 +37,7 @@ def doubts(
     yield from _taken_names(decisions)
 
 
-def _back_off(memory: Memory, now_ms: int) -> Iterator[Condition]:
+def _back_off(memory: Memory, now_ms: int) -> Iterator[ConditionFact]:
     waiting = any(one.due_ms > now_ms for one in memory.failing.values())
     if not memory.setbacks or not waiting:
         return
@@ -50,7 +50,7 @@ def _back_off(memory: Memory, now_ms: int) -> Iterator[Condition]:
     )
 
 
-def _lost_snapshots(decisions: Decisions) -> Iterator[Condition]:
+def _lost_snapshots(decisions: Decisions) -> Iterator[ConditionFact]:
     book = decisions.book
     groups = decisions.fleet.groups.values()
     lost = {group.revision for group in groups if group.shape is None}
@@ -77,7 +77,7 @@ def _lost_snapshots(decisions: Decisions) -> Iterator[Condition]:
         )
 
 
-def _taken_names(decisions: Decisions) -> Iterator[Condition]:
+def _taken_names(decisions: Decisions) -> Iterator[ConditionFact]:
     workload = decisions.book.workload
     orphans = {pod.name for pod in decisions.fleet.orphans}
     taken = sorted(
@@ -95,5 +95,5 @@ def _taken_names(decisions: Decisions) -> Iterator[Condition]:
         )
 
 
-def _true(type_: str, reason: str, message: str) -> Condition:
-    return Condition(type_, truth(True), reason, message)
+def _true(type_: str, reason: str, message: str) -> ConditionFact:
+    return condition(type_, True, reason, message)

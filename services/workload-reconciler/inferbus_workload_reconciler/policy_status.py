@@ -12,12 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferbus_contracts.conditions import stamp
+from inferbus_contracts.events.route import ConditionFact
 from inferbus_workload_reconciler.policy_budget import Limits
-from inferbus_workload_reconciler.policy_conditions import (
-    Condition,
-    phase_conditions,
-    stamp,
-)
+from inferbus_workload_reconciler.policy_conditions import OCCASIONAL, phase_conditions
 from inferbus_workload_reconciler.policy_naming_lws import LeaderWorkerConvention
 from inferbus_workload_reconciler.policy_revisions import RevisionHistory
 from inferbus_workload_reconciler.workload import ReplicaId, WorkloadSpec
@@ -128,7 +126,7 @@ def status_document(
     workload: WorkloadSpec,
     status: WorkloadStatus,
     previous: Mapping[str, Any],
-    extra: Iterable[Condition],
+    extra: Iterable[ConditionFact],
     now_ms: int,
 ) -> dict[str, Any]:
     """The object's status; conditions that say the same as in `previous` keep their times."""
@@ -142,7 +140,7 @@ def status_document(
     leads = isinstance(workload.convention, LeaderWorkerConvention)
     document = _leader_worker_status(status) if leads else _serving_status(status)
     stored = previous.get("conditions") or ()
-    stamped = stamp(stored, (*conditions, *extra), status.generation, now_ms)
+    stamped = stamp(stored, (*conditions, *extra), status.generation, now_ms, occasional=OCCASIONAL)
     return {"observedGeneration": status.generation, **document, "conditions": stamped}
 
 

@@ -103,12 +103,6 @@ MUTANTS = (
         "return self.current > self.partition and any(",
     ),
     Mutant(
-        "D22",
-        "policy_conditions",
-        'before["lastTransitionTime"] if same else _rfc3339(now_ms)',
-        "_rfc3339(now_ms)",
-    ),
-    Mutant(
         "D23",
         "policy_status",
         "if self.partition == 0 and resting:",
