@@ -1,9 +1,13 @@
 """What breaks readers is listed with its path; what doesn't is not."""
 
 import copy
+import itertools
 from typing import Any
 
 import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from inferbus_contracts.published.compatibility import breaking_changes, judged_both_ways
 from inferbus_contracts.published.schemas import published_schemas
@@ -109,6 +113,7 @@ HARMLESS: dict[str, Changes] = {
         ("$defs/More", {"type": "object", "title": "More", "required": ["x"]}),
         ("properties/more", {"$ref": "#/$defs/More"}),
     ],
+    "its map may hold anything": [("properties/input/additionalProperties", {})],
     "a word's type under another name": [
         ("$defs/Choice", {"type": "string", "enum": ["off", "on"]}),
         ("properties/mode", {"$ref": "#/$defs/Choice", "default": "on"}),
@@ -161,6 +166,37 @@ def test_what_old_readers_misread_is_told_where_nobody_could_be_told(path: str, 
 @pytest.mark.parametrize("name", WIDER)
 def test_what_is_refused_openly_may_grow(path: str, name: str) -> None:
     assert told(path, changed(*WIDER[name][1])) == []
+
+
+POOL = [*HARMLESS.values(), *(changes for _, changes in (BREAKING | WIDER).values())]
+PART = st.fixed_dictionaries({"kind": st.just("x")})
+WRITTEN = st.fixed_dictionaries(
+    {"name": st.from_regex("^[a-z]{1,9}$", fullmatch=True), "part": PART},
+    optional={
+        "count": st.integers(0, 9),
+        "load": st.floats(allow_nan=False, allow_infinity=False),
+        "mode": st.sampled_from(["on", "off"]),
+        "limit": st.none() | st.integers(),
+        "labels": st.dictionaries(st.text(), st.text(), max_size=2),
+        "input": st.dictionaries(st.text(), st.integers() | st.text(), max_size=2),
+        "words": st.lists(st.text(), min_size=1, max_size=3),
+        "parts": st.lists(PART, max_size=2),
+        "value": st.none() | st.integers() | st.lists(st.text(), max_size=1),
+    },
+)
+
+
+@given(st.lists(st.sampled_from(POOL), max_size=3), WRITTEN)
+def test_where_nothing_is_told_a_new_reader_takes_what_was_written(
+    changes: list[Changes], document: dict[str, Any]
+) -> None:
+    assert Draft202012Validator(OLD).is_valid(document)
+    try:
+        new = changed(*itertools.chain.from_iterable(changes))
+    except KeyError:
+        reject()
+    if not told(RESOURCE, new):
+        assert Draft202012Validator(new).is_valid(document)
 
 
 def test_a_strict_reader_refuses_what_it_does_not_know() -> None:

@@ -67,32 +67,32 @@ class Call:
     callers: frozenset[Service]
 
 
-def _object_call(verb: ObjectVerb) -> Call:
-    request, reply = _OBJECT_BODIES[verb]
-    return Call(
-        id=f"objects.{verb.value}",
-        subject=object_subject(verb),
-        request=request,
-        reply=reply,
-        server=Service.SPEC_WATCHER,
-        callers=frozenset(caller for caller, verbs in OBJECT_CALLERS.items() if verb in verbs),
-    )
-
-
-def _console_call(query: ConsoleQuery) -> Call:
-    request, reply = _CONSOLE_BODIES[query]
-    return Call(
-        id=f"console.{query.value}",
-        subject=console_subject(query),
-        request=request,
-        reply=reply,
-        server=Service.CONSOLE,
-        callers=frozenset({Service.CLI}),
-    )
+def _callers(verb: ObjectVerb) -> frozenset[Service]:
+    return frozenset(caller for caller, verbs in OBJECT_CALLERS.items() if verb in verbs)
 
 
 CALLS: tuple[Call, ...] = (
-    *(_object_call(verb) for verb in ObjectVerb),
-    *(_console_call(query) for query in ConsoleQuery),
+    *(
+        Call(
+            id=f"objects.{verb.value}",
+            subject=object_subject(verb),
+            request=_OBJECT_BODIES[verb][0],
+            reply=_OBJECT_BODIES[verb][1],
+            server=Service.SPEC_WATCHER,
+            callers=_callers(verb),
+        )
+        for verb in ObjectVerb
+    ),
+    *(
+        Call(
+            id=f"console.{query.value}",
+            subject=console_subject(query),
+            request=_CONSOLE_BODIES[query][0],
+            reply=_CONSOLE_BODIES[query][1],
+            server=Service.CONSOLE,
+            callers=frozenset({Service.CLI}),
+        )
+        for query in ConsoleQuery
+    ),
 )
 """Every question that can be asked on the bus."""

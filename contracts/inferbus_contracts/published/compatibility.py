@@ -9,7 +9,7 @@ the one who wrote. Docstrings never matter.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Schema = Mapping[str, Any]
+from inferbus_contracts.published.references import Schema, resolved
 
 _LOWER_BOUNDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _UPPER_BOUNDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
@@ -62,7 +62,7 @@ class _Reading:
         if self._newer and writer.get("default") != reader.get("default"):
             before, after = writer.get("default"), reader.get("default")
             yield self._told(path, f"default was {before!r} and is {after!r}")
-        written, read = _resolved(self._writer, writer), _resolved(self._reader, reader)
+        written, read = resolved(self._writer, writer), resolved(self._reader, reader)
         if (id(written), id(read)) in self._seen:
             return
         self._seen.add((id(written), id(read)))
@@ -79,7 +79,7 @@ class _Reading:
                 yield from self._compare_values(branch, match, path)
 
     def _branches(self, root: Schema, schema: Schema) -> list[Schema]:
-        return [_resolved(root, branch) for branch in schema.get("anyOf", (schema,))]
+        return [resolved(root, branch) for branch in schema.get("anyOf", (schema,))]
 
     def _compare_values(self, writer: Schema, reader: Schema, path: str) -> Iterator[str]:
         yield from self._words(writer, reader, path)
@@ -142,14 +142,6 @@ class _Reading:
 
     def _told(self, path: str, what: str) -> str:
         return f"{path.removeprefix('.') or 'the document'}: {what}"
-
-
-def _resolved(root: Schema, schema: Schema) -> Schema:
-    target = schema.get("$ref")
-    if target is None:
-        return schema
-    found: Schema = root["$defs"][target.removeprefix("#/$defs/")]
-    return found
 
 
 def _shape(schema: Schema) -> str:

@@ -6,7 +6,7 @@ Pure.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-Schema = Mapping[str, Any]
+from inferbus_contracts.published.references import Schema, resolved
 
 _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -38,7 +38,7 @@ def _fields(schema: Schema) -> Iterator[str]:
 
 
 def _shown(root: Schema, schema: Schema, value: Any) -> Iterator[str]:
-    schema = _resolved(root, schema)
+    schema = resolved(root, schema)
     for branch in schema.get("anyOf", ()):
         yield from _shown(root, branch, value)
     if not isinstance(value, _PYTHON_TYPES.get(schema.get("type", ""), object)):
@@ -59,14 +59,6 @@ def _shown_fields(root: Schema, schema: Schema, value: Mapping[str, Any]) -> Ite
             yield from _shown(root, properties[name], item)
         elif isinstance(others, dict):
             yield from _shown(root, others, item)
-
-
-def _resolved(root: Schema, schema: Schema) -> Schema:
-    target = schema.get("$ref")
-    if target is None:
-        return schema
-    found: Schema = root["$defs"][target.removeprefix("#/$defs/")]
-    return found
 
 
 def _name(schema: Schema) -> str:
