@@ -1,4 +1,6 @@
-"""Questions about decisions: what several commands ask the console, in one way."""
+"""Questions to the console, asked in one way by the commands that have them."""
+
+from typing import TypeVar
 
 from inferbus_cli.kind_words import kind_named
 from inferbus_cli.platform.directory import PlatformDirectory
@@ -11,7 +13,20 @@ from inferbus_contracts.api.console import (
     OrderRequest,
     WhyReply,
     WhyRequest,
+    console_subject,
 )
+from inferbus_contracts.api.objects import Reply
+from inferbus_contracts.base import EventData
+from inferbus_contracts.errors import ProblemsError
+
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+async def ask_console(
+    session: Session, query: ConsoleQuery, request: EventData, reply: type[ReplyT]
+) -> ReplyT:
+    """Ask the console; raises `ProblemsError` with what it refuses, or that it is silent."""
+    return await session.bus.ask(console_subject(query), request, reply)
 
 
 def ask_why(
@@ -22,7 +37,7 @@ def ask_why(
 
     async def work(session: Session) -> tuple[list[ExplainedDecision], int]:
         async with progress("asking the console"):
-            reply = await session.console(ConsoleQuery.WHY, request, WhyReply)
+            reply = await ask_console(session, ConsoleQuery.WHY, request, WhyReply)
         return reply.decisions, session.now_ms
 
     return on_bus(directory, work)
@@ -37,7 +52,7 @@ def give_order(
         until_ms = None if lasting_seconds is None else _after(session.now_ms, lasting_seconds)
         request = order.model_copy(update={"until_ms": until_ms})
         async with progress("asking the console"):
-            reply = await session.console(ConsoleQuery.ORDER, request, OrderReply)
+            reply = await ask_console(session, ConsoleQuery.ORDER, request, OrderReply)
         return reply.event_id
 
     return on_bus(directory, work)
@@ -48,11 +63,19 @@ def _after(now_ms: int, seconds: float) -> int:
 
 
 def qualified(word: str, namespace: str | None) -> str:
-    """`kind/name` with the namespace that was named; anything else as it is.
+    """`kind/name` and `kind/namespace/name` with the kind's own name; anything else as it is.
 
-    Raises `ProblemsError` when a namespace is named and the kind isn't known.
+    A namespace that was named is put in. Raises `ProblemsError` when the kind isn't known, except
+    in `name/role`, which looks the same.
     """
     parts = word.split("/")
-    if namespace is None or len(parts) != 2:
+    if len(parts) == 1:
         return word
-    return str(kind_named(parts[0]).key(parts[1], namespace))
+    if len(parts) == 2 and namespace is not None:
+        return str(kind_named(parts[0]).key(parts[1], namespace))
+    try:
+        return "/".join((kind_named(parts[0]).token, *parts[1:]))
+    except ProblemsError:
+        if len(parts) == 2:
+            return word
+        raise

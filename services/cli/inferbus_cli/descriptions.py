@@ -121,13 +121,15 @@ class Description:
             (
                 format_time(event.time_ms),
                 event.envelope.type,
-                event.key.role,
-                summary(event.data),
-                event.envelope.causation_id,
+                _shortened(event.id),
+                _shortened(event.envelope.causation_id),
+                f"{event.key.role}: {summary(event.data)}"
+                if event.key.role
+                else summary(event.data),
             )
             for event in self.events
         ]
-        yield from _indented(aligned(("TIME", "TYPE", "ROLE", "WHAT", "CAUSE"), rows))
+        yield from _indented(aligned(("TIME", "TYPE", "ID", "CAUSE", "WHAT"), rows))
 
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
@@ -136,6 +138,11 @@ _IDENTITY = ("apiVersion", "kind", "metadata")
 def concerns(event: Received[EventData], pod: str) -> bool:
     """Whether an event about a pod's workload is about this pod (its key)."""
     return isinstance(event.data, WorkloadActed) and event.data.object == pod
+
+
+def _shortened(id_: str) -> str:
+    """Enough to see which event caused which; `-o json` has the whole of it."""
+    return id_[:8]
 
 
 def _mapping(title: str, values: Mapping[str, str] | None) -> Iterator[str]:

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from inferbus_cli.platform.directory import PlatformDirectory
-from inferbus_contracts.api.console import ConsoleQuery, console_subject
-from inferbus_contracts.api.objects import Reply
-from inferbus_contracts.base import EventData
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
@@ -29,7 +26,6 @@ MANAGER = "cli"
 """The field manager of what is applied from here."""
 
 ResultT = TypeVar("ResultT")
-ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
 @dataclass(frozen=True)
@@ -48,10 +44,6 @@ class Session:
     def now_ms(self) -> int:
         """Virtual time."""
         return self.bus.clock.now_ms()
-
-    async def console(self, query: ConsoleQuery, request: EventData, reply: type[ReplyT]) -> ReplyT:
-        """Ask the console; raises `ProblemsError` with what it refuses, or that it is silent."""
-        return await self.bus.ask(console_subject(query), request, reply)
 
 
 def on_bus(directory: PlatformDirectory, work: Callable[[Session], Awaitable[ResultT]]) -> ResultT:

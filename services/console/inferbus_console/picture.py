@@ -68,8 +68,12 @@ class Picture:
         return resolve(word, self._targets())
 
     def decided(self, word: str) -> ObjectKey:
-        """What a question about decisions means: a target or a policy. Raises `ProblemsError`."""
-        return resolve(word, self._targets() | self._policy_keys())
+        """What a question about decisions means: a target or a policy. Raises `ProblemsError`.
+
+        A target and its policy that share a name are one thing here.
+        """
+        known = self._targets() | self._policy_keys()
+        return resolve(word, known, meaning=lambda key: self.decision_keys(key) or key)
 
     def decision_keys(self, key: ObjectKey) -> tuple[ObjectKey, ...]:
         """The keys under which the decisions about a target or policy stand in the log, in order.

@@ -1,10 +1,10 @@
 """What people mean by the name of a target: a key, `kind/name`, or a bare name.
 
-Invariant: a word means one object or it is refused; nothing is picked among several.
+Invariant: a word means one thing or it is refused; nothing is picked among several.
 """
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
@@ -13,19 +13,24 @@ from inferbus_contracts.resources.kinds import kind_by_word
 _MOST_LISTED = 8
 
 
-def resolve(word: str, known: Collection[ObjectKey]) -> ObjectKey:
+def resolve(
+    word: str,
+    known: Collection[ObjectKey],
+    meaning: Callable[[ObjectKey], object] = lambda key: key,
+) -> ObjectKey:
     """The object, or the role of one, that `word` names among the known keys.
 
     `word` is `kind/namespace/name[/role]`, `kind/name`, `name/role` or `name`; kinds as people
-    write them. Raises `ProblemsError` (NOT_FOUND, or BAD_ARGUMENT where it means several).
+    write them. Keys of equal `meaning` are one thing, of which the last in key order is the answer.
+    Raises `ProblemsError` (NOT_FOUND, or BAD_ARGUMENT where the word means several things).
     """
     found = {key for reading in _readings(word) for key in known if _fits(reading, key)}
     # An object hides its own roles, which have its name too.
-    whole = {key for key in found if not key.role or key.owner not in found}
-    if len(whole) == 1:
-        return next(iter(whole))
+    whole = sorted(key for key in found if not key.role or key.owner not in found)
     if not whole:
         raise ProblemsError(_unknown(word, known))
+    if all(meaning(key) == meaning(whole[0]) for key in whole):
+        return whole[-1]
     raise ProblemsError(
         Problem(
             code=ErrorCode.BAD_ARGUMENT,

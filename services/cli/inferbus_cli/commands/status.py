@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from inferbus_cli.asking import ask_console
 from inferbus_cli.documents import as_json
 from inferbus_cli.options import command as command_with_examples
 from inferbus_cli.options import dir_option, output_option
@@ -59,7 +60,7 @@ async def _inventory(
     request = InventoryRequest(nodes=[state.node] if state else [])
     try:
         async with progress("asking the console"), asyncio.timeout(CONSOLE_SECONDS):
-            reply = await session.console(ConsoleQuery.STATUS, request, InventoryReply)
+            reply = await ask_console(session, ConsoleQuery.STATUS, request, InventoryReply)
     except TimeoutError:
         raise ProblemsError(
             Problem(

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from inferbus_cli.asking import ask_console
 from inferbus_cli.documents import as_json
 from inferbus_cli.live_tables import rendered
 from inferbus_cli.options import command as command_with_examples
@@ -46,7 +47,7 @@ def command(
 
 
 async def _ask(session: Session) -> TopReply:
-    return await session.console(ConsoleQuery.TOP, TopRequest(), TopReply)
+    return await ask_console(session, ConsoleQuery.TOP, TopRequest(), TopReply)
 
 
 async def _watch(session: Session, interval_seconds: float) -> None:
