@@ -24,14 +24,22 @@ def worker(**fields: Any) -> Document:
     return {"type": "server", "image": "vllm:x", "replicas": 1, "pods": 1} | fields
 
 
-def booster(*backends: Document, name: str = "chat", **spec: Any) -> Document:
-    """A ModelBooster."""
+def booster(
+    *backends: Document,
+    name: str = "chat",
+    client_name: str | None = None,
+    annotations: Any = None,
+    **spec: Any,
+) -> Document:
+    """A ModelBooster; `client_name` is its spec.name."""
+    named = {"name": client_name} if client_name else {}
     return _document(
         "workload.serving.volcano.sh/v1alpha1",
         "ModelBooster",
         name,
-        {"backends": list(backends or (backend(),)), **spec},
+        {"backends": list(backends or (backend(),)), **named, **spec},
         namespace="llm",
+        annotations=annotations,
     )
 
 

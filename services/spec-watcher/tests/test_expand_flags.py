@@ -61,7 +61,9 @@ def test_the_order_of_keys_does_not_matter(config: dict[str, Any], random: Any) 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.integers()))
 def test_integers_arrive_exactly(config: dict[str, int]) -> None:
     found = words(config)
-    assert {name[2:]: int(value) for name, value in zip(found[::2], found[1::2])} == config
+    assert {
+        name[2:]: int(value) for name, value in zip(found[::2], found[1::2], strict=True)
+    } == config
 
 
 @pytest.mark.parametrize(

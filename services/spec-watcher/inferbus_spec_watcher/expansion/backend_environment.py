@@ -13,6 +13,7 @@ from inferbus_contracts.resources.networking import InferenceEngine
 from inferbus_spec_watcher.expansion.backend_plan import BackendPlan
 from inferbus_spec_watcher.expansion.conditions import Doubt
 from inferbus_spec_watcher.expansion.context import Context
+from inferbus_spec_watcher.expansion.engine_flags import is_port
 from inferbus_spec_watcher.expansion.environment import (
     from_config_map,
     from_field,
@@ -44,7 +45,9 @@ class Sidecar:
 
     port: int
     engine_url: str
-    metrics_path: str
+    engine_metrics_path: str
+    page: str
+    """Path of the page that policies read; a reference can't be read, so it counts as absent."""
 
 
 def sidecar_of(plan: BackendPlan, context: Context) -> Sidecar:
@@ -56,7 +59,8 @@ def sidecar_of(plan: BackendPlan, context: Context) -> Sidecar:
     return Sidecar(
         port=_port(plan, context),
         engine_url=_text(backend, RUNTIME_URL) or f"http://localhost:{plan.port}",
-        metrics_path=_text(backend, RUNTIME_METRICS_PATH) or DEFAULT_METRICS_PATH,
+        engine_metrics_path=_text(backend, RUNTIME_METRICS_PATH) or DEFAULT_METRICS_PATH,
+        page=_literal(backend, RUNTIME_METRICS_PATH) or DEFAULT_METRICS_PATH,
     )
 
 
@@ -89,18 +93,20 @@ def _variable(backend: Backend, name: str) -> dict[str, Any] | None:
 
 
 def _text(backend: Backend, name: str) -> str:
-    variable = _variable(backend, name)
-    if variable is None:
-        return ""
-    return f"$({name})" if variable.get("valueFrom") else str(variable.get("value") or "")
+    variable = _variable(backend, name) or {}
+    return f"$({name})" if variable.get("valueFrom") else _literal(backend, name)
+
+
+def _literal(backend: Backend, name: str) -> str:
+    return str((_variable(backend, name) or {}).get("value") or "")
 
 
 def _port(plan: BackendPlan, context: Context) -> int:
     variable = _variable(plan.backend, RUNTIME_PORT)
     if variable is None:
         return DEFAULT_RUNTIME_PORT
-    text = str(variable.get("value") or "")
-    if text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535:
+    text = _literal(plan.backend, RUNTIME_PORT)
+    if is_port(text):
         return int(text)
     context.doubt(
         Doubt.SETTING_UNREADABLE,

@@ -30,7 +30,6 @@ MODEL_NAME = f"{GROUP}/model-name"
 BACKEND_NAME = f"{GROUP}/backend-name"
 MANAGED_BY = f"{GROUP}/managed-by"
 MODEL_UID = f"{GROUP}/model-uid"
-REVISION = f"{GROUP}/revision"
 
 DEFAULT_MOUNT = "/cache"
 """Where the models of a backend without cacheURI lie; the reference has no working default."""
@@ -61,11 +60,6 @@ class BackendPlan:
     """Where the backend stands in the booster, e.g. `spec.backends[0]`."""
 
     @property
-    def namespace(self) -> str:
-        """Namespace of the booster and of all children."""
-        return self.booster.metadata.namespace or "default"
-
-    @property
     def model(self) -> str:
         """The name clients use: `spec.name`, else the booster's (defect MB_7_1_12)."""
         return model_of(self.booster)
@@ -77,8 +71,11 @@ class BackendPlan:
 
     @cached_property
     def workers(self) -> dict[WorkerType, Worker]:
-        """Workers by type; of several of one type the first counts."""
-        return {worker.type: worker for worker in reversed(self.backend.workers)}
+        """Workers by type, as they are given; of several of one type the first counts."""
+        found: dict[WorkerType, Worker] = {}
+        for worker in self.backend.workers:
+            found.setdefault(worker.type, worker)
+        return found
 
     @property
     def server(self) -> Worker:
@@ -120,13 +117,12 @@ class BackendPlan:
     def _room(self, digits: int) -> int:
         """Characters that the pods' names leave, with at least so many digits for each ordinal: a
         shortened name should not change with every further replica."""
-        return LABEL_LENGTH - max(
-            len(f"-{most:0{digits}}-{self.role_of(worker)}-{replicas:0{digits}}-{pods:0{digits}}")
-            for worker in self.backend.workers
-            for most, replicas, pods in [
-                (self.backend.bounds[1], worker.effective_replicas, worker.effective_pods)
-            ]
-        )
+        return LABEL_LENGTH - max(len(self._suffix(one, digits)) for one in self.backend.workers)
+
+    def _suffix(self, worker: Worker, digits: int) -> str:
+        numbers = (self.backend.bounds[1], worker.effective_replicas, worker.effective_pods)
+        group, replica, pod = (f"{number:0{digits}}" for number in numbers)
+        return f"-{group}-{self.role_of(worker)}-{replica}-{pod}"
 
     @cached_property
     def served_model(self) -> str:

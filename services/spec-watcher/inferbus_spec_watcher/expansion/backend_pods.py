@@ -99,7 +99,7 @@ def runtime_container(
         "--port": str(sidecar.port),
         "--engine": plan.backend.type.value.lower(),
         "--engine-base-url": sidecar.engine_url,
-        "--engine-metrics-path": sidecar.metrics_path,
+        "--engine-metrics-path": sidecar.engine_metrics_path,
         "--pod": "$(POD_NAME).$(NAMESPACE)",
         "--model": plan.model,
     }

@@ -10,14 +10,10 @@ from typing import Any
 from inferbus_contracts.admission.rules_connector import CONNECTOR_TYPES, transfer_config
 from inferbus_contracts.resources.booster import BackendType, ModelBooster, WorkerType
 from inferbus_contracts.resources.kinds import MODEL_ROUTE, MODEL_SERVER
-from inferbus_spec_watcher.expansion.backend_plan import (
-    REVISION,
-    BackendPlan,
-    common_labels,
-    model_of,
-)
+from inferbus_spec_watcher.expansion.backend_plan import BackendPlan, common_labels, model_of
+from inferbus_spec_watcher.expansion.booster_child import booster_child
 from inferbus_spec_watcher.expansion.context import Context
-from inferbus_spec_watcher.expansion.manifests import manifest, present, revision
+from inferbus_spec_watcher.expansion.manifests import present
 from inferbus_spec_watcher.expansion.routing import OWNED_BY, RETRY
 
 SERVING = "modelserving.volcano.sh"
@@ -40,14 +36,7 @@ def model_server(plan: BackendPlan, context: Context) -> dict[str, Any]:
         trafficPolicy={"retry": RETRY},
         kvConnector={"type": connector} if connector else None,
     )
-    return manifest(
-        MODEL_SERVER,
-        plan.name,
-        plan.namespace,
-        spec,
-        labels={**plan.pod_labels, REVISION: revision(spec)},
-        annotations=context.inherited_annotations,
-    )
+    return booster_child(context, MODEL_SERVER, plan.name, spec, plan.pod_labels)
 
 
 def model_route(
@@ -64,14 +53,8 @@ def model_route(
         rules.append(_rule(name, _for_model({}, name), owning))
     spec = present(modelName=model_of(booster), loraAdapters=adapters, rules=rules)
     owner = {OWNED_BY: booster.spec.owner} if booster.spec.owner else {}
-    return manifest(
-        MODEL_ROUTE,
-        booster.metadata.name,
-        context.key.namespace,
-        spec,
-        labels={**common_labels(booster, context.uid), REVISION: revision(spec)},
-        annotations={**context.inherited_annotations, **owner},
-    )
+    labels = common_labels(booster, context.uid)
+    return booster_child(context, MODEL_ROUTE, booster.metadata.name, spec, labels, owner)
 
 
 def _has_adapter(plan: BackendPlan, name: str) -> bool:

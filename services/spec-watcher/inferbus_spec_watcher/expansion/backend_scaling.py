@@ -17,10 +17,10 @@ from inferbus_contracts.resources.kinds import (
 )
 from inferbus_contracts.resources.networking import InferenceEngine
 from inferbus_spec_watcher.expansion.backend_environment import sidecar_of
-from inferbus_spec_watcher.expansion.backend_plan import REVISION, BackendPlan, common_labels
+from inferbus_spec_watcher.expansion.backend_plan import BackendPlan, common_labels
 from inferbus_spec_watcher.expansion.backend_routing import ENTRY, ROLE
+from inferbus_spec_watcher.expansion.booster_child import booster_child
 from inferbus_spec_watcher.expansion.context import Context
-from inferbus_spec_watcher.expansion.manifests import manifest, revision
 
 
 def scaling_objects(
@@ -58,7 +58,7 @@ class _Pair:
         self._context = context
 
     def policy(self, body: PolicyBody) -> dict[str, Any]:
-        return self._manifest(AUTOSCALING_POLICY, body.to_dict())
+        return self._child(AUTOSCALING_POLICY, body.to_dict())
 
     def binding(
         self, *, optimizer: dict[str, Any] | None = None, scaling: dict[str, Any] | None = None
@@ -67,17 +67,10 @@ class _Pair:
         spec = {"policyRef": {"name": self._name}} | {
             field: value for field, value in configuration.items() if value is not None
         }
-        return self._manifest(AUTOSCALING_POLICY_BINDING, spec)
+        return self._child(AUTOSCALING_POLICY_BINDING, spec)
 
-    def _manifest(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-        return manifest(
-            kind,
-            self._name,
-            self._context.key.namespace,
-            spec,
-            labels={**self._labels, REVISION: revision(spec)},
-            annotations=self._context.inherited_annotations,
-        )
+    def _child(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        return booster_child(self._context, kind, self._name, spec, self._labels)
 
 
 def _rate(booster: ModelBooster) -> int:
@@ -109,4 +102,4 @@ def _endpoint(plan: BackendPlan, context: Context) -> dict[str, Any]:
     """The sidecar's page, or the engine's own where there is no sidecar (ruling F3)."""
     sidecar = sidecar_of(plan, context)
     has_sidecar = plan.engine is not InferenceEngine.MINDIE
-    return {"port": sidecar.port if has_sidecar else plan.port, "uri": sidecar.metrics_path}
+    return {"port": sidecar.port if has_sidecar else plan.port, "uri": sidecar.page}

@@ -9,14 +9,15 @@ from inferbus_contracts.admission.backends import backends_of
 from inferbus_contracts.resources.booster import ModelBooster
 from inferbus_contracts.resources.kinds import MODEL_SERVING
 from inferbus_spec_watcher.expansion.backend_environment import sidecar_of
-from inferbus_spec_watcher.expansion.backend_plan import REVISION, BackendPlan
+from inferbus_spec_watcher.expansion.backend_plan import BackendPlan
 from inferbus_spec_watcher.expansion.backend_pods import Images
 from inferbus_spec_watcher.expansion.backend_roles import RoleBuilder
 from inferbus_spec_watcher.expansion.backend_routing import model_route, model_server
 from inferbus_spec_watcher.expansion.backend_scaling import scaling_objects
+from inferbus_spec_watcher.expansion.booster_child import booster_child
 from inferbus_spec_watcher.expansion.configuration import downloader_image, runtime_image
 from inferbus_spec_watcher.expansion.context import Context
-from inferbus_spec_watcher.expansion.manifests import manifest, present, revision
+from inferbus_spec_watcher.expansion.manifests import present
 
 RESTART_GRACE_SECONDS = 60
 
@@ -52,14 +53,7 @@ def _model_serving(plan: BackendPlan, context: Context) -> dict[str, Any]:
             "roles": builder.roles(),
         },
     }
-    return manifest(
-        MODEL_SERVING,
-        plan.name,
-        plan.namespace,
-        spec,
-        labels={**plan.pod_labels, REVISION: revision(spec)},
-        annotations=context.inherited_annotations,
-    )
+    return booster_child(context, MODEL_SERVING, plan.name, spec, plan.pod_labels)
 
 
 def _first_replicas(plan: BackendPlan) -> int:

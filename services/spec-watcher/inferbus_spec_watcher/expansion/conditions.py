@@ -7,8 +7,9 @@ platforms know, and one type for each kind of doubt. Invariant: each type occurs
 from collections.abc import Iterable
 from enum import StrEnum
 
+from inferbus_contracts.conditions import condition
 from inferbus_contracts.errors import Problem
-from inferbus_contracts.events.route import ConditionFact, ConditionStatus
+from inferbus_contracts.events.route import ConditionFact
 from inferbus_contracts.resources.kinds import INFERENCE_SERVICE, MODEL_BOOSTER, PLAYGROUND
 
 EXPANDED = "Expanded"
@@ -60,34 +61,30 @@ class BlockedError(Exception):
 
 
 _UPSTREAM = {
-    PLAYGROUND: (PROGRESSING, ConditionStatus.FALSE, "AbortProcessing"),
-    INFERENCE_SERVICE: (PROGRESSING, ConditionStatus.FALSE, "AbortProcessing"),
-    MODEL_BOOSTER: (FAILED, ConditionStatus.TRUE, "ModelAbnormal"),
+    PLAYGROUND: (PROGRESSING, False, "AbortProcessing"),
+    INFERENCE_SERVICE: (PROGRESSING, False, "AbortProcessing"),
+    MODEL_BOOSTER: (FAILED, True, "ModelAbnormal"),
 }
 """What the reference platforms say of an object that can't be processed, by its kind's token."""
 
-OWN_TYPES = frozenset({EXPANDED, FAILED, *(doubt.value for doubt in Doubt)})
-"""Types that nobody else sets; `Progressing` is shared with whoever watches the children."""
+OCCASIONAL = frozenset({FAILED, *(doubt.value for doubt in Doubt)})
+"""Types that no longer hold when an expansion doesn't say them; `Progressing` is shared with
+whoever watches the children."""
 
 
 def expanded(children: int) -> ConditionFact:
     """All children could be rendered."""
-    return ConditionFact(
-        type=EXPANDED,
-        status=ConditionStatus.TRUE,
-        reason="ChildrenRendered",
-        message=f"{children} children",
-    )
+    return condition(EXPANDED, True, "ChildrenRendered", f"{children} children")
 
 
 def obstructed(kind: str, obstacle: Obstacle, problems: Iterable[Problem]) -> list[ConditionFact]:
     """Nothing can be rendered for an object of this kind."""
-    type_, status, reason = _UPSTREAM[kind]
     message = "; ".join(str(problem) for problem in problems)
-    blocked = ConditionFact(
-        type=EXPANDED, status=ConditionStatus.FALSE, reason=obstacle.value, message=message
-    )
-    return [blocked, ConditionFact(type=type_, status=status, reason=reason, message=message)]
+    type_, holds, reason = _UPSTREAM[kind]
+    return [
+        condition(EXPANDED, False, obstacle.value, message),
+        condition(type_, holds, reason, message),
+    ]
 
 
 def doubtful(notes: Iterable[tuple[Doubt, Problem]]) -> list[ConditionFact]:
@@ -98,11 +95,6 @@ def doubtful(notes: Iterable[tuple[Doubt, Problem]]) -> list[ConditionFact]:
         if str(problem) not in told:
             told.append(str(problem))
     return [
-        ConditionFact(
-            type=doubt.value,
-            status=ConditionStatus.TRUE,
-            reason=doubt.value,
-            message="; ".join(told),
-        )
+        condition(doubt.value, True, doubt.value, "; ".join(told))
         for doubt, told in messages.items()
     ]

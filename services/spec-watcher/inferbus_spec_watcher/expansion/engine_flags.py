@@ -74,3 +74,8 @@ def value_after(words: Sequence[str], flags: Sequence[str]) -> str | None:
         if name in flags:
             found = value if equals else next(iter(words[index + 1 : index + 2]), found)
     return found
+
+
+def is_port(text: str) -> bool:
+    """Whether a text is a TCP port, 1 to 65535."""
+    return len(text) <= 5 and text.isascii() and text.isdigit() and 1 <= int(text) <= 65535

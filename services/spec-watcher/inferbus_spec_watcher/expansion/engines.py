@@ -12,7 +12,7 @@ from typing import Any
 from inferbus_contracts.resources.annotations import PREFIX
 from inferbus_contracts.resources.backend_runtime import BackendRuntime
 from inferbus_contracts.resources.networking import InferenceEngine
-from inferbus_spec_watcher.expansion.engine_flags import value_after
+from inferbus_spec_watcher.expansion.engine_flags import is_port, value_after
 
 ENGINE_ANNOTATION = f"{PREFIX}engine"
 """On an inference Service: its engine, as ModelServer.inferenceEngine calls it."""
@@ -77,7 +77,7 @@ def serving_port(container: Mapping[str, Any]) -> int:
     """The port a container serves on: by its command line, else the first it declares, else the
     one that all llmaz runtimes have."""
     written = value_after(_words(container), _PORT_FLAGS) or ""
-    if written.isascii() and written.isdigit() and 1 <= int(written[:6]) <= 65535:
+    if is_port(written):
         return int(written)
     ports = [port.get("containerPort") for port in container.get("ports") or ()]
     return next((port for port in ports if isinstance(port, int)), DEFAULT_PORT)

@@ -38,9 +38,7 @@ def autoscaler(
         metrics=trigger.metrics,
         behavior=trigger.behavior,
     )
-    annotations = context.inherited_annotations
-    name, namespace = context.key.name, context.key.namespace
-    return [manifest(HORIZONTAL_POD_AUTOSCALER, name, namespace, spec, annotations=annotations)]
+    return [manifest(context, HORIZONTAL_POD_AUTOSCALER, context.key.name, spec)]
 
 
 def _warn_of_inert(trigger: HPATrigger | None, context: Context) -> None:

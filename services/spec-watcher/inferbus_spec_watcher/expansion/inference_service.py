@@ -79,13 +79,8 @@ def service_children(service: InferenceService, context: Context) -> list[dict[s
         scheduler=scheduler_name(context),
     )
     annotations = pod_annotations(front.port, front.served_model or front.public_name)
-    workload = manifest(
-        LEADER_WORKER_SET,
-        front.workload,
-        context.key.namespace,
-        leader_worker_spec(service, changes, annotations),
-        annotations=context.inherited_annotations,
-    )
+    spec = leader_worker_spec(service, changes, annotations)
+    workload = manifest(context, LEADER_WORKER_SET, front.workload, spec)
     return [workload, *_core_service(front, context), *_routing(front, context)]
 
 
@@ -154,13 +149,12 @@ def _core_service(front: Front, context: Context) -> list[dict[str, Any]]:
             {"name": "http", "protocol": "TCP", "port": DEFAULT_PORT, "targetPort": front.port}
         ],
     }
-    annotations = {**context.inherited_annotations, ACTIVATOR_MODEL: front.public_name}
-    namespace = context.key.namespace
-    return [manifest(CORE_SERVICE, name, namespace, spec, annotations=annotations)]
+    annotations = {ACTIVATOR_MODEL: front.public_name}
+    return [manifest(context, CORE_SERVICE, name, spec, annotations=annotations)]
 
 
 def _routing(front: Front, context: Context) -> list[dict[str, Any]]:
-    name, namespace = context.key.name, context.key.namespace
+    name = context.key.name
     server = present(
         model=front.served_model,
         inferenceEngine=front.engine.value,
@@ -174,8 +168,7 @@ def _routing(front: Front, context: Context) -> list[dict[str, Any]]:
     }
     model = front.main.model.spec
     told = present(**{OWNED_BY: model.owned_by or None, CREATED_AT: model.created_at})
-    inherited = context.inherited_annotations
     return [
-        manifest(MODEL_SERVER, name, namespace, server, annotations=inherited),
-        manifest(MODEL_ROUTE, name, namespace, route, annotations={**inherited, **told}),
+        manifest(context, MODEL_SERVER, name, server),
+        manifest(context, MODEL_ROUTE, name, route, annotations=told),
     ]

@@ -10,25 +10,30 @@ from typing import Any
 from inferbus_contracts.canonical import digest, digest_bytes
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_contracts.resources.names import LABEL_LENGTH, fitted_name, is_dns1035_label
+from inferbus_spec_watcher.expansion.context import Context
 
 REVISION_LENGTH = 10
 
 
 def manifest(
+    context: Context,
     kind: str,
     name: str,
-    namespace: str,
     spec: Mapping[str, Any],
     *,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A manifest of the kind with this token; empty labels and annotations are left out."""
-    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
-    if labels:
-        metadata["labels"] = dict(labels)
-    if annotations:
-        metadata["annotations"] = dict(annotations)
+    """A child of the kind with this token, in its parent's namespace.
+
+    It has its parent's steering annotations and, over them, `annotations`.
+    """
+    metadata = present(
+        name=name,
+        namespace=context.key.namespace,
+        labels=dict(labels or {}),
+        annotations={**context.inherited_annotations, **(annotations or {})},
+    )
     return {
         "apiVersion": KINDS[kind].api_version,
         "kind": KINDS[kind].kind,

@@ -117,7 +117,7 @@ def _arguments(one: ClaimedModel) -> list[str]:
     exclude = (hub and hub.ignore_patterns) or []
     revision = ["--revision", hub.revision] if hub is not None and hub.revision else []
     return [
-        *("--source", str(one.source)),
+        *("--source", f"{one.scheme.value}://{one.address}"),
         *("--output-dir", f"{MODELS_FOLDER}/{one.folder}".rstrip("/")),
         *revision,
         *(word for pattern in include for word in ("--include", pattern)),
@@ -144,7 +144,7 @@ def _told(one: ClaimedModel) -> list[dict[str, Any]]:
 
 
 def _store(one: ClaimedModel) -> list[dict[str, Any]]:
-    host, _, path = one.source.address.partition("/")
+    host, _, path = one.address.partition("/")
     bucket, _, endpoint = host.partition(".") if one.scheme is Scheme.OSS else (host, "", "")
     return [
         literal("MODEL_SOURCE_TYPE", "objstore"),

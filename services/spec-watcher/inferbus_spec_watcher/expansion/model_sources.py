@@ -6,7 +6,7 @@ two models of one claim never share a folder that either of them is loaded into 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inferbus_contracts.artifacts import ModelUri, Scheme, parse_model_uri
 from inferbus_contracts.resources.open_model import ModelHub, ModelHubName, OpenModel
@@ -35,22 +35,25 @@ class ClaimedModel:
         return "" if self.hub is not None else self.model.spec.source.uri or ""
 
     @property
-    def source(self) -> ModelUri:
-        """The source that a loader is told."""
-        if self.hub is None:
-            return parse_model_uri(self.uri)
-        scheme = Scheme.MS if self.hub.name is ModelHubName.MODEL_SCOPE else Scheme.HF
-        return parse_model_uri(f"{scheme.value}://{self.hub.model_id}")
-
-    @property
     def scheme(self) -> Scheme:
         """What kind of source it is."""
-        return self.source.scheme
+        if self.hub is None:
+            return self._parsed.scheme
+        return Scheme.MS if self.hub.name is ModelHubName.MODEL_SCOPE else Scheme.HF
+
+    @property
+    def address(self) -> str:
+        """What follows the scheme: a hub's repository, or the rest of the URI."""
+        return self._parsed.address if self.hub is None else self.hub.model_id or ""
+
+    @property
+    def _parsed(self) -> ModelUri:
+        return parse_model_uri(self.uri)
 
     @property
     def host_path(self) -> str | None:
         """The path on the node, for models that are there already."""
-        return self.source.address if self.scheme is Scheme.HOST else None
+        return self.address if self.scheme is Scheme.HOST else None
 
     @property
     def loaded(self) -> bool:
@@ -62,7 +65,7 @@ class ClaimedModel:
         """The one file that the model consists of; None when it is a folder."""
         if self.hub is not None:
             return self.hub.filename
-        last = self.source.address.rpartition("/")[2]
+        last = self.address.rpartition("/")[2]
         return last if _WEIGHT_FILE in last.lower() else None
 
     @property
@@ -71,8 +74,8 @@ class ClaimedModel:
         if self.file is not None:
             return ""
         if self.hub is not None:
-            return f"models--{(self.hub.model_id or '').replace('/', '--')}"
-        return f"models--{self.source.address.rpartition('/')[2]}"
+            return f"models--{self.address.replace('/', '--')}"
+        return f"models--{self.address.rpartition('/')[2]}"
 
     @property
     def loaded_path(self) -> str:
@@ -84,25 +87,32 @@ class ClaimedModel:
         if self.host_path is not None:
             return self.host_path
         if skips_loader:
-            return (self.hub.model_id or "") if self.hub is not None else self.uri
+            return self.address if self.hub is not None else self.uri
         place = self.loaded_path.removeprefix(f"{MODELS_FOLDER}/")
         return "/".join(part for part in (MODELS_FOLDER, self.subfolder, place) if part)
 
     @property
     def name(self) -> str:
         """What the engine may call it: the model's name, or ollama's tag."""
-        return self.source.address if self.scheme is Scheme.OLLAMA else self.model.metadata.name
+        return self.address if self.scheme is Scheme.OLLAMA else self.model.metadata.name
 
 
 def claimed(models: Sequence[OpenModel]) -> list[ClaimedModel]:
-    """Models in the order of `ordered`, apart where their folders would clash."""
+    """Models, the main one first, apart where one would be loaded into or above another's folder.
+
+    A single file is loaded into the models' folder itself.
+    """
     result: list[ClaimedModel] = []
-    taken: set[str] = set()
     for index, model in enumerate(models):
         one = ClaimedModel(model=model, index=index)
-        if one.loaded and one.folder in taken:
-            one = ClaimedModel(model=model, index=index, subfolder=model.metadata.name)
-        elif one.loaded:
-            taken.add(one.folder)
+        if any(_clash(one, other) for other in result):
+            one = replace(one, subfolder=model.metadata.name)
         result.append(one)
     return result
+
+
+def _clash(one: ClaimedModel, other: ClaimedModel) -> bool:
+    """Whether both are loaded, and below the models' folder itself, into nested folders."""
+    if not (one.loaded and other.loaded) or other.subfolder:
+        return False
+    return one.folder == other.folder or not (one.folder and other.folder)

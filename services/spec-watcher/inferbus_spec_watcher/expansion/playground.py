@@ -61,13 +61,8 @@ def playground_children(playground: Playground, context: Context) -> list[dict[s
             "workerTemplate": {"spec": _pod_spec(runtime, own, config, models, context)}
         },
     }
-    service = manifest(
-        INFERENCE_SERVICE,
-        context.key.name,
-        context.key.namespace,
-        spec,
-        annotations=_service_annotations(runtime, context),
-    )
+    annotations = _service_annotations(runtime, context)
+    service = manifest(context, INFERENCE_SERVICE, context.key.name, spec, annotations=annotations)
     return [service, *autoscaler(playground.spec.elastic_config, trigger, context)]
 
 
@@ -94,10 +89,7 @@ def _runtime(playground: Playground, context: Context) -> BackendRuntime:
 def _service_annotations(runtime: BackendRuntime, context: Context) -> dict[str, str]:
     skip = context.annotations.get(SKIP_LOADER)
     engine = engine_of_runtime(runtime)
-    return {
-        **context.inherited_annotations,
-        **present(**{SKIP_LOADER: skip, ENGINE_ANNOTATION: engine and engine.value}),
-    }
+    return present(**{SKIP_LOADER: skip, ENGINE_ANNOTATION: engine and engine.value})
 
 
 def _pod_spec(

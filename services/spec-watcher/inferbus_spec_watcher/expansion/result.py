@@ -21,7 +21,7 @@ class Expansion:
     children: tuple[dict[str, Any], ...]
     """Complete, admitted manifests in a stable order; owner references are the applier's."""
     conditions: tuple[ConditionFact, ...]
-    """At most one of each type; a type of `conditions.OWN_TYPES` that is absent no longer holds."""
+    """At most one of each type; a type of `conditions.OCCASIONAL` that is absent is False."""
     waits_for: frozenset[ObjectKey]
     """Objects that were looked up, whether they exist or not."""
     blocked: bool = False
