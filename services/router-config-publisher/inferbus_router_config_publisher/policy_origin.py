@@ -1,7 +1,8 @@
 """Where a route comes from: who made it, how old it is, and whose model it serves.
 
 A route that was expanded from a ModelBooster, Playground or inference Service tells its model's
-owner in `/v1/models` (ruling "owner", llmaz spec 1.1).
+owner in `/v1/models` (ruling "owner", llmaz spec 1.1). The expander writes owner and age onto the
+route; for a route that has come another way they are read from what owns it.
 
 Invariant: whatever was looked at, found or not, is told, so that a change of it is noticed.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
+from inferbus_contracts.resources.annotations import PREFIX
 from inferbus_contracts.resources.booster import ModelBooster
 from inferbus_contracts.resources.inference import InferenceService, Playground
 from inferbus_contracts.resources.kinds import KINDS, find_kind
@@ -22,6 +24,12 @@ ORIGIN_KINDS = frozenset(
     {kinds.MODEL_BOOSTER, kinds.PLAYGROUND, kinds.INFERENCE_SERVICE, kinds.OPEN_MODEL}
 )
 """Kinds whose objects say something about the routes that were expanded from them."""
+
+OWNED_BY = f"{PREFIX}owned-by"
+"""Annotation of an expanded route: who owns its model."""
+
+CREATED_AT = f"{PREFIX}created-at"
+"""Annotation of an expanded route: when its model was made, RFC 3339."""
 
 _GIVES_WAY = frozenset({kinds.PLAYGROUND, kinds.INFERENCE_SERVICE})
 
@@ -52,7 +60,8 @@ def origin_of(metadata: ObjectMeta, namespace: str, lookup: Lookup) -> Origin:
         consulted.add(key)
         return lookup(key)
 
-    created, owned_by = metadata.creation_timestamp, ""
+    created: str | None = None
+    owned_by = ""
     owners = list(_owners(metadata, namespace))
     for key in owners:
         owner = find(key)
@@ -62,11 +71,13 @@ def origin_of(metadata: ObjectMeta, namespace: str, lookup: Lookup) -> Origin:
         model_name = _main_model(owner)
         model = find(KINDS[kinds.OPEN_MODEL].key(model_name)) if model_name else None
         if isinstance(model, OpenModel):
-            owned_by, created = model.spec.owned_by, model.spec.created_at or created
+            owned_by, created = model.spec.owned_by, model.spec.created_at
             break
+    written = metadata.annotations if owners else {}  # nobody makes their own route older
+    times = (written.get(CREATED_AT), created, metadata.creation_timestamp)
     return Origin(
-        created_at_ms=_time_ms(created) or _time_ms(metadata.creation_timestamp) or 0,
-        owned_by=owned_by,
+        created_at_ms=next((ms for ms in map(_time_ms, times) if ms is not None), 0),
+        owned_by=written.get(OWNED_BY) or owned_by,
         gives_way=any(key.kind in _GIVES_WAY for key in owners),
         consulted=frozenset(consulted),
     )

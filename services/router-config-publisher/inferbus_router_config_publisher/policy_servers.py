@@ -56,11 +56,12 @@ class Servers:
     ) -> frozenset[ObjectKey]:
         """A workload makes its pods with these labels, by role; returns the servers concerned."""
         concerned: set[ObjectKey] = set()
-        for role in self._templates.get(workload, frozenset()) | templates.keys():
+        for role in self._templates.pop(workload, frozenset()) | templates.keys():
             item = Item(workload, role, is_template=True)
             before = self._selection.selectors_of(item)
             concerned |= before ^ self._selection.set_item(item, templates.get(role))
-        self._templates[workload] = frozenset(templates)
+        if templates:
+            self._templates[workload] = frozenset(templates)
         return self._looked_again(concerned)
 
     def set_pods(
@@ -70,8 +71,9 @@ class Servers:
 
         Returns the servers concerned, and whether an endpoint that took requests no longer does.
         """
-        before, after = self._pods.get(workload, {}), serving_pods(workload, observed)
-        self._pods[workload] = after
+        before, after = self._pods.pop(workload, {}), serving_pods(workload, observed)
+        if after:
+            self._pods[workload] = after
         concerned: set[ObjectKey] = set()
         lost = False
         for name in before.keys() | after.keys():
@@ -83,8 +85,6 @@ class Servers:
             servers = self._selection.set_item(item, new.labels if new else None)
             concerned |= servers_before | servers
             lost = lost or _is_lost(old, new, servers_before, servers)
-        if not after:
-            del self._pods[workload]
         return self._looked_again(concerned), lost
 
     def _looked_again(self, concerned: set[ObjectKey]) -> frozenset[ObjectKey]:

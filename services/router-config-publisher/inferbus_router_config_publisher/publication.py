@@ -15,7 +15,7 @@ from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router_config_publisher.core import Join
 from inferbus_router_config_publisher.effects import RoutesLog
-from inferbus_router_config_publisher.policy_parts import MAX_BATCH, Change, PublishedTable
+from inferbus_router_config_publisher.policy_parts import MAX_BATCH, PublishedTable
 from inferbus_router_config_publisher.resolution import Resolver
 from inferbus_router_config_publisher.routers import Routers
 from inferbus_router_config_publisher.telemetry import TableMetrics
@@ -117,31 +117,29 @@ class Publisher:
 
     async def _publish(self, causes: Causes) -> None:
         since = self._since
-        changes = await self._changes(causes)
+        table, keys = await self._to_compare(causes)
+        settled = [key for key in keys if self._join.is_settled(key)]
+        changes = table.changes({key: self._join.part(key) for key in settled})
         for first in range(0, len(changes), MAX_BATCH):
-            assert self._published is not None
-            batch = self._published.batch(changes[first : first + MAX_BATCH])
+            batch = table.batch(changes[first : first + MAX_BATCH])
             await self._routes.store(batch, causes)
-            self._published = batch.table
+            table = self._published = batch.table
             self._metrics.stored.inc()
             self._metrics.published.inc(len(batch.messages))
         if changes:
             self._metrics.seconds.observe(time.perf_counter() - since)
-            self._tell(self._published)
+            self._tell(table)
 
-    async def _changes(self, causes: Causes) -> list[Change]:
-        published = self._published
-        keys: Iterable[ObjectKey] = causes
-        if published is None:
-            published = self._published = await self._routes.load()
-            keys = self._join.keys() | set(published.keys())
-            self._resolver.changed(self._join.keys())
-            self._tell(published)
-        settled = [key for key in keys if self._join.is_settled(key)]
-        return published.changes({key: self._join.part(key) for key in settled})
+    async def _to_compare(self, causes: Causes) -> tuple[PublishedTable, Iterable[ObjectKey]]:
+        """What is published, and the keys to compare: those that changed, at first all."""
+        if self._published is not None:
+            return self._published, causes
+        table = self._published = await self._routes.load()
+        self._tell(table)
+        self._resolver.changed(self._join.keys())
+        return table, self._join.keys() | set(table.keys())
 
-    def _tell(self, published: PublishedTable | None) -> None:
-        assert published is not None
-        self._metrics.parts.set(published.parts)
-        self._metrics.revision.set(published.revision)
-        self._routers.published(published.revision, published.table_digest)
+    def _tell(self, table: PublishedTable) -> None:
+        self._metrics.parts.set(table.parts)
+        self._metrics.revision.set(table.revision)
+        self._routers.published(table.revision, table.table_digest)

@@ -126,6 +126,12 @@ def test_pods_of_a_workload_without_any_convention_all_serve() -> None:
     assert world.addresses() == ["10.0.0.1", "::1"]
 
 
+def test_beside_entry_pods_no_other_pod_serves_whatever_its_labels() -> None:
+    world = World(server())
+    world.observe(pod("a", address="10.0.0.1"), pod("b", entry=False, address="10.0.0.2"))
+    assert world.addresses() == ["10.0.0.1"]
+
+
 @pytest.mark.parametrize(
     ("fields", "ready", "draining"),
     [
@@ -211,6 +217,15 @@ def test_a_workload_without_pods_is_the_target_by_its_templates() -> None:
     assert world.server().target == "ModelServing/ns/w"
     assert world.condition(server_key(), "ResolvedRefs")[:2] == ("True", "ResolvedRefs")
     assert world.condition(server_key(), "Ready")[:2] == ("False", "NoPods")
+
+
+def test_a_workload_that_comes_later_and_goes_is_noticed() -> None:
+    world = World(server())
+    assert world.server().target is None
+    assert world.apply(model_serving(replicas=0)).parts == {server_key()}
+    assert world.server().target == "ModelServing/ns/w"
+    assert world.apply(model_serving(replicas=0), deleted=True).parts == {server_key()}
+    assert world.server().target is None
 
 
 def test_the_labels_that_pods_get_count_for_a_workload_without_pods() -> None:

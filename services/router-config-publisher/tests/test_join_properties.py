@@ -99,7 +99,7 @@ def observations(draw: st.DrawFn) -> tuple[ObjectKey, EventData]:
         )
     )
     key = workload_key(draw(names), namespace=draw(namespaces))
-    return key, workload(*(pod(name, **fields) for name, fields in pods.items()))
+    return key, workload(*(pod(f"{key.name}-{name}", **own) for name, own in pods.items()))
 
 
 facts = st.one_of(objects(), observations())

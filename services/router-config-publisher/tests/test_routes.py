@@ -265,6 +265,25 @@ def test_an_open_model_tells_owner_and_age(made_from: Document, kind: str) -> No
     assert world.route().owned_by == ""
 
 
+def test_what_the_expander_wrote_onto_the_route_counts_first() -> None:
+    written = {"inferbus.dev/owned-by": "acme", "inferbus.dev/created-at": created(1)}
+    made = route(owners=[owner(LLMAZ, "Playground", "pl")], second=9)
+    made["metadata"]["annotations"] = written
+    world = World(playground(), open_model(ownedBy="lab", createdAt=created(2)), made)
+    entry = world.route()
+    assert (entry.owned_by, entry.created_at_ms) == ("acme", parse_time(created(1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"), [("Playground", "yesterday"), ("Deployment", created(1))]
+)
+def test_an_age_that_means_nothing_is_passed_over(kind: str, written: str) -> None:
+    """A time that can't be read, and one on a route that nobody expanded."""
+    made = route(owners=[owner(LLMAZ, kind, "pl")], second=9)
+    made["metadata"]["annotations"] = {"inferbus.dev/created-at": written}
+    assert World(made).route().created_at_ms == parse_time(created(9))
+
+
 def test_a_route_that_was_made_by_hand_names_no_owner() -> None:
     assert World(route()).route().owned_by == ""
 
