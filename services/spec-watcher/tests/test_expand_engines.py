@@ -137,6 +137,13 @@ def test_mindie_runs_a_command_of_ones_own(command: Any) -> None:
     assert engine(result, "server")["command"] == ["run", "--fast", "a b"]
 
 
+@pytest.mark.parametrize("command", ["run 'a", 7])
+def test_a_command_that_is_none_is_told(command: Any) -> None:
+    result = expanded(mindie(worker(config={"command": command}), kind="MindIE"))
+    assert result.blocked
+    assert "spec.backends[0].workers[0].config.command" in result.conditions[0].message
+
+
 def test_mindies_coordinator_answers_for_its_roles() -> None:
     parts = [
         worker(type="controller"),

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from inferbus_contracts.admission import admit
 from inferbus_contracts.canonical import canonical_json
+from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import key_of
 from inferbus_spec_watcher.expansion import ExpansionSettings, expand
@@ -141,6 +142,16 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 CONFIGS = st.dictionaries(WORDS.filter(lambda word: word != "port"), VALUES, max_size=5)
+JUNK = st.one_of(
+    VALUES,
+    st.lists(st.fixed_dictionaries({"name": st.sampled_from(["a", "model-runner"])}), max_size=2),
+)
+PLACES = st.sampled_from(
+    ["containers", "initContainers", "volumes", "tolerations", "affinity", "schedulerName"]
+)
+RUNNER_PLACES = st.sampled_from(
+    ["image", "command", "args", "env", "ports", "volumeMounts", "resources"]
+)
 TYPES = st.sampled_from(["vLLM", "SGLang", "MindIE"])
 
 
@@ -162,3 +173,28 @@ def test_whatever_a_backend_holds_its_children_are_admitted(
     assert not result.blocked
     keys = [key_of(child) for child in result.children]
     assert keys[-1] == ObjectKey("ModelRoute", "llm", name)
+
+
+@given(PLACES, JUNK, RUNNER_PLACES, JUNK)
+def test_a_pod_that_makes_no_sense_is_told_or_left_alone(
+    place: str, junk: Any, runner_place: str, runner_junk: Any
+) -> None:
+    document = service(runner={runner_place: runner_junk}, pod={place: junk})
+    try:
+        store = Store(MODEL, document)
+    except ProblemsError:
+        return
+    result = store.expand("Service", "svc")
+    assert result.blocked == (not result.children)
+    if result.blocked:
+        assert "spec.workloadTemplate.workerTemplate.spec." in result.conditions[0].message
+
+
+@pytest.mark.parametrize("amount", ["many", [], {"a": 1}])
+def test_amounts_that_are_none_are_told(amount: Any) -> None:
+    resources = {"limits": {"nvidia.com/gpu": amount}}
+    document = booster(backend(workers=[worker(pods=2, resources=resources)]))
+    result = Store(document).expand("ModelBooster", "chat", "llm")
+    assert result.blocked
+    field = "spec.backends[0].workers[0].resources.limits"
+    assert field in result.conditions[0].message

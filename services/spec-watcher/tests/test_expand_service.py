@@ -457,6 +457,26 @@ def test_without_a_name_for_it_there_is_no_core_service(name: str) -> None:
     assert kinds(result) == ["LeaderWorkerSet", "ModelServer", "ModelRoute"]
 
 
+def test_lz_t32_lz_t33_replicas_follow_the_playground_down_the_chain() -> None:
+    for replicas in (1, 3):
+        store = Store(open_model(), playground("svc", replicas=replicas))
+        names = [(one["kind"], one["metadata"]["name"]) for one in store.settle()]
+        assert names == [
+            ("Service", "svc"),
+            ("LeaderWorkerSet", "svc"),
+            ("Service", "svc-lb"),
+            ("ModelServer", "svc"),
+            ("ModelRoute", "svc"),
+        ]
+        for kind in ("Service", "LeaderWorkerSet"):
+            assert store.get(kind, "svc")["spec"]["replicas"] == replicas
+
+
+def test_a_config_map_that_makes_no_sense_is_as_none() -> None:
+    chosen = config_map("llmaz-system", "llmaz-global-config") | {"data": ["x"]}
+    assert not expanded(service(), open_model(), chosen).blocked
+
+
 def test_lz_t40_flavors_of_a_claim() -> None:
     flavors = [flavor("a100", 1), flavor("a10", 2)]
     model = open_model(inferenceConfig={"flavors": flavors})

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.resources.booster import BackendType, Worker, WorkerType
 from inferbus_spec_watcher.builtin.drain import SGLANG_GAUGES, VLLM_GAUGES, drain_hook
 from inferbus_spec_watcher.expansion.backend_environment import Sidecar, engine_variables
@@ -23,6 +24,7 @@ from inferbus_spec_watcher.expansion.backend_pods import (
     runtime_container,
     worker_template,
 )
+from inferbus_spec_watcher.expansion.conditions import BlockedError, Obstacle
 from inferbus_spec_watcher.expansion.engine_commands import (
     ray_worker_command,
     sglang_command,
@@ -132,7 +134,7 @@ def _mindie_part(builder: RoleBuilder, worker: Worker) -> dict[str, Any]:
     """The image's own entry point; no sidecar, which doesn't know the engine (ruling MindIE)."""
     plan = builder.plan
     health = Health.tcp(plan.port_of(worker), MINDIE_STARTUP_SECONDS)
-    fields = present(command=_mindie_command(worker.config), env=_mindie_variables(plan, worker))
+    fields = present(command=_mindie_command(plan, worker), env=_mindie_variables(plan, worker))
     engine = engine_container(plan, worker, "engine", **fields, **health.probes)
     helper = None
     if worker_pods(plan, worker) > 1:
@@ -142,11 +144,21 @@ def _mindie_part(builder: RoleBuilder, worker: Worker) -> dict[str, Any]:
     return builder.role(worker, entry, helper)
 
 
-def _mindie_command(config: Mapping[str, Any] | None) -> list[str]:
-    given = (config or {}).get("command")
-    if isinstance(given, list):
-        return [str(word) for word in given]
-    return shlex.split(given) if isinstance(given, str) else []
+def _mindie_command(plan: BackendPlan, worker: Worker) -> list[str]:
+    """Words as they are, or a text split as a shell would."""
+    given = (worker.config or {}).get("command")
+    try:
+        return shlex.split(given) if isinstance(given, str) else [str(word) for word in given or ()]
+    except (TypeError, ValueError) as wrong:
+        index = plan.backend.workers.index(worker)
+        problem = Problem(
+            code=ErrorCode.WRONG_TYPE,
+            message=f"is no command: {wrong}",
+            field=f"{plan.path}.workers[{index}].config.command",
+            value=given,
+            remedy="write it as a list of words",
+        )
+        raise BlockedError(Obstacle.INVALID, problem) from None
 
 
 def _mindie_variables(plan: BackendPlan, worker: Worker) -> list[dict[str, Any]]:

@@ -58,9 +58,9 @@ def _llmaz(context: Context) -> dict[str, str]:
 
 
 def _data(context: Context, key: ObjectKey) -> dict[str, str]:
-    found = context.find(key)
-    return _texts((found or {}).get("data") or {})
+    return _texts((context.find(key) or {}).get("data"))
 
 
-def _texts(content: dict[Any, Any]) -> dict[str, str]:
-    return {str(name): value for name, value in content.items() if isinstance(value, str)}
+def _texts(content: Any) -> dict[str, str]:
+    pairs = content.items() if isinstance(content, dict) else ()
+    return {str(name): value for name, value in pairs if isinstance(value, str)}

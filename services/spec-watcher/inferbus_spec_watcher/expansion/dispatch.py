@@ -32,6 +32,7 @@ from inferbus_spec_watcher.expansion.conditions import (
 from inferbus_spec_watcher.expansion.context import Context, typed
 from inferbus_spec_watcher.expansion.inference_service import service_children
 from inferbus_spec_watcher.expansion.playground import playground_children
+from inferbus_spec_watcher.expansion.pod_shapes import check_shape
 from inferbus_spec_watcher.expansion.result import Expansion, Lookup
 from inferbus_spec_watcher.expansion.settings import ExpansionSettings
 
@@ -62,6 +63,7 @@ def expand(document: Document, lookup: Lookup, settings: ExpansionSettings) -> E
         return None
     context = Context(document, lookup, settings)
     try:
+        check_shape(kind, document)
         return _expansion(context, _admitted(render(document, context)))
     except BlockedError as blocked:
         return _blocked(context, blocked.obstacle, blocked.problems)

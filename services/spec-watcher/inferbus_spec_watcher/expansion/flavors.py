@@ -16,6 +16,7 @@ from inferbus_contracts.resources.scalars import parse_quantity
 from inferbus_spec_watcher.expansion.accelerators import accelerators
 from inferbus_spec_watcher.expansion.conditions import BlockedError, Doubt, Obstacle
 from inferbus_spec_watcher.expansion.context import Context
+from inferbus_spec_watcher.expansion.pod_shapes import PREFERRED_NODES, REQUIRED_NODES
 
 WEIGHTS = (34, 21, 13, 8, 5, 3, 2, 1)
 """Of the flavors in order, as the reference's scheduler plugin has them (ruling T51 to T53)."""
@@ -146,14 +147,12 @@ def _limited(container: Mapping[str, Any], where: Placement) -> dict[str, Any]:
 def _drawn(affinity: Mapping[str, Any], where: Placement) -> dict[str, Any]:
     """Each of the pod's own alternatives holds together with each of the flavors'."""
     nodes = dict(affinity.get("nodeAffinity") or {})
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    own = (nodes.get(required) or {}).get("nodeSelectorTerms") or [{}]
-    nodes[required] = {
+    own = (nodes.get(REQUIRED_NODES) or {}).get("nodeSelectorTerms") or [{}]
+    nodes[REQUIRED_NODES] = {
         "nodeSelectorTerms": [_both(mine, term) for mine in own for term in where.required]
     }
     if where.preferred:
-        nodes[preferred] = [*(nodes.get(preferred) or ()), *where.preferred]
+        nodes[PREFERRED_NODES] = [*(nodes.get(PREFERRED_NODES) or ()), *where.preferred]
     return {**affinity, "nodeAffinity": nodes}
 
 

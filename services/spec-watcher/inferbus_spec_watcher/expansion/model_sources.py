@@ -77,18 +77,13 @@ class ClaimedModel:
             return f"models--{self.address.replace('/', '--')}"
         return f"models--{self.address.rpartition('/')[2]}"
 
-    @property
-    def loaded_path(self) -> str:
-        """Where the loader puts it, as the loader sees it."""
-        return f"{MODELS_FOLDER}/{self.file or self.folder}"
-
     def path(self, *, skips_loader: bool) -> str:
         """What the engine is told to open: a path, or what it can fetch itself."""
         if self.host_path is not None:
             return self.host_path
         if skips_loader:
             return self.address if self.hub is not None else self.uri
-        place = self.loaded_path.removeprefix(f"{MODELS_FOLDER}/")
+        place = self.file or self.folder
         return "/".join(part for part in (MODELS_FOLDER, self.subfolder, place) if part)
 
     @property
