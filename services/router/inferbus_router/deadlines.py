@@ -16,9 +16,6 @@ class DeadlineQueue(Generic[T]):
         self.limit_ms = limit_ms
         self._due_ms: dict[T, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._due_ms)
-
     def start(self, item: T, now_ms: int) -> int:
         """Count from now (again, where it was counting already); returns when it falls due."""
         due_ms = now_ms + self.limit_ms

@@ -113,7 +113,9 @@ class ServerProtocol(asyncio.Protocol):
         self._running = None
         if not keep_alive:
             self.close()
-        elif not self._serving and (self._paused or self._reader.phase != IDLE):
+        elif not self._serving and (
+            self._reader.complete or self._paused or self._reader.phase != IDLE
+        ):
             self._serve()
 
     def break_off(self) -> None:
@@ -155,13 +157,12 @@ class ServerProtocol(asyncio.Protocol):
 
     def deadline_passed(self) -> None:
         """What was expected of the client didn't come in time."""
-        seconds = self._deadlines.limit_ms / 1000 if self._deadlines else 0
-        self._deadlines = None
-        if self._closing:
+        deadlines, self._deadlines = self._deadlines, None
+        if self._closing or deadlines is None:
             self.abort()
             return
         part = "head" if self._reader.phase == HEAD else "body"
-        self._refusal = request_timeout(part, seconds)
+        self._refusal = request_timeout(part, deadlines.limit_ms / 1000)
         self._serve()
 
     # What the event loop does.
@@ -180,7 +181,7 @@ class ServerProtocol(asyncio.Protocol):
             self._refusal = error
         if self._running is None:
             self._serve()
-        elif self._reader.complete or self._refusal is not None:
+        if self._reader.complete or (self._refusal is not None and not self._closing):
             self._pause_reading()
 
     def eof_received(self) -> None:

@@ -66,7 +66,7 @@ class RouterState:
         self.idle_deadlines = self._deadlines(settings.stream_idle_timeout_seconds * 1000)
 
     def _deadlines(self, limit_ms: float) -> Deadlines[TimedRequest]:
-        return self._keeper.deadlines(round(limit_ms), TimedRequest.deadline_passed)
+        return self._keeper.deadlines(round(limit_ms), _deadline_passed)
 
     def first_byte_deadlines(self, timeout_ms: int | None) -> Deadlines[TimedRequest]:
         """For the first byte of a response; `timeout_ms` is the model server's own limit."""
@@ -81,3 +81,7 @@ class RouterState:
         self._keeper.stop()
         for endpoint in self.fleet.endpoints():
             endpoint.retire()
+
+
+def _deadline_passed(request: TimedRequest) -> None:
+    request.deadline_passed()

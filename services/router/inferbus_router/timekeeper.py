@@ -82,8 +82,13 @@ class Timekeeper:
     def _wake(self) -> None:
         self._timer, self.wakes_at_ms = None, _NEVER_MS
         now_ms = self.now_ms()
-        for deadlines in list(self._deadlines):
-            deadlines.run_passed(now_ms)
+        try:
+            for deadlines in list(self._deadlines):
+                deadlines.run_passed(now_ms)
+        finally:
+            self._set_timer(now_ms)
+
+    def _set_timer(self, now_ms: int) -> None:
         due = (deadlines.next_due_ms() for deadlines in self._deadlines)
         due_ms = min((each for each in due if each is not None), default=_NEVER_MS)
         if due_ms < self.wakes_at_ms:
