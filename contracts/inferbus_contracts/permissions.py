@@ -79,7 +79,8 @@ def _publishes(service: Service, topology: Topology) -> Iterator[str]:
         yield bucket_subject(OBJECTS_BUCKET)
     if service is Service.WORKLOAD_RECONCILER:
         yield bucket_subject(WORKLOADS_BUCKET)
-        yield f"{_API}.DIRECT.GET.{bucket_stream(WORKLOADS_BUCKET)}.{bucket_subject(WORKLOADS_BUCKET)}"
+        own = bucket_subject(WORKLOADS_BUCKET)
+        yield f"{_API}.DIRECT.GET.{bucket_stream(WORKLOADS_BUCKET)}.{own}"
 
 
 def _requests(service: Service) -> Iterator[str]:

@@ -116,7 +116,7 @@ class Settled:
 
 
 class PolicyObjects:
-    """Policies and bindings folded from spec.changed, and who scales what by them."""
+    """Policies and bindings as they stand, and who scales what by them."""
 
     def __init__(self) -> None:
         self._objects: dict[ObjectKey, PolicyObject] = {}
@@ -126,12 +126,23 @@ class PolicyObjects:
         """Fold one fact in; whether it was about a policy or binding."""
         if key.kind not in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING):
             return False
-        self._settled = None
         if fact.deleted:
-            self._objects.pop(key, None)
+            self.drop(key)
         else:
-            self._objects[key] = read_policy_object(key, fact.uid, fact.generation, fact.object)
+            self.put(read_policy_object(key, fact.uid, fact.generation, fact.object))
         return True
+
+    def put(self, item: PolicyObject) -> None:
+        """Take an object as it stands now."""
+        known = self._objects.get(item.key)
+        if known is None or known.identity != item.identity or known.resource != item.resource:
+            self._objects[item.key] = item
+            self._settled = None
+
+    def drop(self, key: ObjectKey) -> None:
+        """An object is gone."""
+        if self._objects.pop(key, None) is not None:
+            self._settled = None
 
     @property
     def settled(self) -> Settled:

@@ -66,21 +66,35 @@ def read_manifests(text: str | bytes, file: str) -> list[ManifestDocument]:
 
 
 def read_path(path: Path | str) -> list[ManifestDocument]:
-    """The objects of a file, or of all manifests in a folder and its folders, in order of name.
+    """The objects of a file, or of the manifests of a folder (`manifest_files`).
 
-    Files whose name, or a folder's on the way, begins with a dot are left out. Raises
-    `ProblemsError` with the problems of all files, and where one object stands twice.
+    Raises `ProblemsError` with the problems of all files, and where one object stands twice.
     """
     root = Path(path)
     documents: list[ManifestDocument] = []
     problems: list[Problem] = []
-    for file in _files(root):
+    for file in manifest_files(root):
         try:
-            documents += _read(_content(file), str(file))
+            documents += _read(content_of(file), str(file))
         except ProblemsError as error:
             problems += error.problems
     _raise([*problems, *repeated_objects(documents)])
     return documents
+
+
+def manifest_files(root: Path) -> list[Path]:
+    """The manifests of a folder and its folders, in order of name, or the file itself.
+
+    Files whose name, or a folder's on the way, begins with a dot are left out.
+    """
+    if not root.is_dir():
+        return [root]
+    found = (file for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    return sorted(
+        file
+        for file in found
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
+    )
 
 
 def locate(problems: Iterable[Problem], documents: Sequence[ManifestDocument]) -> list[Problem]:
@@ -244,18 +258,8 @@ def _with_identity(item: Any, around: dict[str, Any]) -> Any:
     return {"apiVersion": around.get("apiVersion"), "kind": kind} | item
 
 
-def _files(root: Path) -> list[Path]:
-    if not root.is_dir():
-        return [root]
-    found = (file for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-    return sorted(
-        file
-        for file in found
-        if not any(part.startswith(".") for part in file.relative_to(root).parts)
-    )
-
-
-def _content(file: Path) -> bytes:
+def content_of(file: Path) -> bytes:
+    """What stands in a file; raises `ProblemsError` when it can't be read."""
     try:
         return file.read_bytes()
     except OSError as error:

@@ -1,20 +1,12 @@
-"""One apply: check here, take Secrets' values out, ask for everything at once.
+"""One apply: everything is asked for at once.
 
 Invariant: nothing is stored, here or there, unless everything can be: when a unit holds values of
 Secrets, the whole unit is first tried without effect, then the values are kept, then it is applied.
 """
 
-import errno
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 from inferbus_cli.manifest_unit import check_size
 from inferbus_cli.session import MANAGER, Session
-from inferbus_contracts.admission import admit
 from inferbus_contracts.api.objects import (
-    AppliedDocument,
     AppliedObject,
     ApplyReply,
     ApplyRequest,
@@ -22,58 +14,9 @@ from inferbus_contracts.api.objects import (
     object_subject,
 )
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_contracts.keys import ObjectKey
-from inferbus_shared.manifests import ManifestDocument, locate
-from inferbus_shared.objects.secrets import SecretFiles, is_secret, without_values
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Checked documents, ready to be sent; Secrets without their values."""
-
-    documents: Sequence[ManifestDocument]
-    keys: tuple[ObjectKey, ...]
-    sendable: tuple[AppliedDocument, ...]
-    values: Mapping[tuple[str, str], Mapping[str, bytes]]
-    """By namespace and name, what the Secrets among them hold."""
-
-
-class _Collected(SecretFiles):
-    """Takes values instead of writing them."""
-
-    def __init__(self) -> None:
-        super().__init__(Path())
-        self.values: dict[tuple[str, str], dict[str, bytes]] = {}
-
-    def keep(self, namespace: str, name: str, values: Mapping[str, bytes]) -> None:
-        self.values[namespace, name] = dict(values)
-
-
-def check_unit(documents: Sequence[ManifestDocument]) -> Unit:
-    """The unit of some documents; raises `ProblemsError` with all that is wrong, at its line."""
-    secrets = _Collected()
-    problems: list[Problem] = []
-    keys: list[ObjectKey] = []
-    sendable: list[AppliedDocument] = []
-    for document in documents:
-        try:
-            keys.append(admit(document.object, file=document.place).key)
-            sendable.append(AppliedDocument(object=_bare(document, secrets), file=document.place))
-        except ProblemsError as error:
-            problems += error.problems
-    if problems:
-        raise ProblemsError(*locate(problems, documents))
-    return Unit(documents, tuple(keys), tuple(sendable), secrets.values)
-
-
-def _bare(document: ManifestDocument, secrets: _Collected) -> dict[str, Any]:
-    if not is_secret(document.object):
-        return document.object
-    try:
-        return without_values(document.object, secrets)
-    except ProblemsError as error:
-        placed = (one.model_copy(update={"file": document.place}) for one in error.problems)
-        raise ProblemsError(*placed) from None
+from inferbus_shared.manifests import locate
+from inferbus_shared.objects.secrets import SecretFiles
+from inferbus_shared.objects.unit import Unit
 
 
 async def apply_unit(
@@ -122,17 +65,5 @@ def _check_place(session: Session) -> None:
 
 def _keep(session: Session, unit: Unit) -> None:
     files = SecretFiles(session.directory.secrets)
-    for (namespace, name), values in unit.values.items():
-        try:
-            files.keep(namespace, name, values)
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.DISK_FULL if full else ErrorCode.PERMISSION_DENIED,
-                    message=f"the values of a Secret can't be stored: {error.strerror}",
-                    file=str(session.directory.secrets),
-                    object=f"Secret/{namespace}/{name}",
-                    remedy="free some space" if full else "check who may write to the folder",
-                )
-            ) from error
+    for secret, values in unit.values.items():
+        files.keep(secret, values)

@@ -21,7 +21,7 @@ from inferbus_contracts.resources.kinds import POD
 from inferbus_shared.clock import Clock
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.object_store import ObjectStore, StaleError, too_contested
-from inferbus_spec_watcher.policies import owned_replicas
+from inferbus_spec_watcher.policies import Policies
 from inferbus_spec_watcher.policy_objects import (
     DECISION_ANNOTATION,
     Written,
@@ -44,8 +44,9 @@ Changes = dict[ObjectKey, dict[str, Any] | None]
 class Applier:
     """The one hand that writes objects."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, policies: Policies, clock: Clock) -> None:
         self._store = store
+        self._policies = policies
         self._clock = clock
         self._writing = asyncio.Lock()
 
@@ -64,7 +65,7 @@ class Applier:
                 documents,
                 manager,
                 lookup=self._store.get,
-                scaled=owned_replicas(self._store.items()),
+                scaled=self._policies.owned_replicas(),
                 uids=_uids(),
                 now_ms=self._clock.now_ms(),
                 force=force,

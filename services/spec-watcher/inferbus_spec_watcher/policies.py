@@ -1,26 +1,41 @@
-"""The scaling policies among the stored objects."""
-
-from collections.abc import Iterable
+"""The scaling policies among the stored objects, and which replicas they own."""
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
-from inferbus_contracts.scaling_intents import Settled, read_policy_object, scaled_roles, settle
-from inferbus_shared.objects.picture import StoredObject
+from inferbus_contracts.scaling_intents import (
+    PolicyObjects,
+    Settled,
+    read_policy_object,
+    scaled_roles,
+)
+from inferbus_spec_watcher.object_store import ObjectStore
+
+POLICY_KINDS = frozenset({AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING})
 
 
-def settled(objects: Iterable[tuple[ObjectKey, StoredObject]]) -> Settled:
-    """Who scales what."""
-    return settle(
-        {
-            key: read_policy_object(key, stored.uid, stored.generation, stored.object)
-            for key, stored in objects
-            if key.kind in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)
-        }
-    )
+class Policies:
+    """Kept beside the picture: current whenever the picture is."""
 
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._objects = PolicyObjects()
+        store.on_change(self._changed)
 
-def owned_replicas(
-    objects: Iterable[tuple[ObjectKey, StoredObject]],
-) -> dict[ObjectKey, frozenset[str]]:
-    """The roles of each object ("" for itself) whose replicas a policy owns."""
-    return scaled_roles(settled(objects).owners)
+    @property
+    def settled(self) -> Settled:
+        """Who scales what."""
+        return self._objects.settled
+
+    def owned_replicas(self) -> dict[ObjectKey, frozenset[str]]:
+        """The roles of each object ("" for itself) whose replicas a policy owns."""
+        return scaled_roles(self.settled.owners)
+
+    def _changed(self, key: ObjectKey) -> None:
+        if key.kind not in POLICY_KINDS:
+            return
+        stored = self._store.get(key)
+        if stored is None:
+            self._objects.drop(key)
+        else:
+            item = read_policy_object(key, stored.uid, stored.generation, stored.object)
+            self._objects.put(item)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferbus_contracts.admission.stamps import stamps
 from inferbus_contracts.api.objects import Change, Preconditions
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.envelope import format_time
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.kinds import Kind
-from inferbus_contracts.resources.metadata import Resource
+from inferbus_contracts.resources.kinds import kind_of
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_fields import (
     Conflict,
@@ -29,10 +29,12 @@ from inferbus_spec_watcher.policy_replicas import with_replicas
 SCALE_MANAGER = "scale"
 STAMP_MANAGER = "spec-watcher"
 EXPANDER = "expander"
+BUILT_IN = "built-in"
+"""Manager of objects that come with the platform."""
 DECISION_ANNOTATION = "inferbus.dev/decision-id"
 """The decision that set the replicas last: a repeated request answers what the first did."""
 
-_HAND_OVER = frozenset({SCALE_MANAGER})
+_HAND_OVER = frozenset({SCALE_MANAGER, STAMP_MANAGER})
 _NOT_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -106,6 +108,8 @@ def apply_document(
     """
     if stored is None:
         return Written(_created(document, manager, uid, now_ms), Change.CREATED)
+    if manager != BUILT_IN and is_built_in(stored.object):
+        return _replaced(stored, document, manager, now_ms)
     result = merge(
         stored.object,
         owners_of(stored.object),
@@ -116,19 +120,51 @@ def apply_document(
     )
     if result.conflicts:
         raise ProblemsError(*(_contested(key, conflict) for conflict in result.conflicts))
-    return _updated(stored, result.object, result.owners, manager)
+    return _updated(stored, *_stamped(result.object, result.owners, now_ms), manager)
 
 
 def _created(document: Mapping[str, Any], manager: str, uid: str, now_ms: int) -> dict[str, Any]:
-    body = copy.deepcopy({name: value for name, value in document.items() if name != "status"})
-    claimed = merge({}, {}, document, manager).owners
+    body, owners = _own(document, manager, now_ms)
     body["metadata"] |= {
         "uid": uid,
         "generation": 1,
         "creationTimestamp": format_time(now_ms),
-        "managedFields": _managed(claimed, manager),
+        "managedFields": _managed(owners, manager),
     }
     return body
+
+
+def _replaced(
+    stored: StoredObject, document: Mapping[str, Any], manager: str, now_ms: int
+) -> Written:
+    """The object as somebody's own: nothing of what it held stays, only who it is."""
+    body, owners = _own(document, manager, now_ms)
+    identity = ("uid", "creationTimestamp")
+    body["metadata"] |= {name: stored.object["metadata"][name] for name in identity}
+    if "status" in stored.object:
+        body["status"] = stored.object["status"]
+    return _updated(stored, body, owners, manager)
+
+
+def _own(document: Mapping[str, Any], manager: str, now_ms: int) -> tuple[dict[str, Any], Owners]:
+    body = copy.deepcopy({name: value for name, value in document.items() if name != "status"})
+    return _stamped(body, merge({}, {}, document, manager).owners, now_ms)
+
+
+def _stamped(body: dict[str, Any], owners: Owners, now_ms: int) -> tuple[dict[str, Any], Owners]:
+    """With the fields that the platform itself sets on every object of its kind; they are its own
+    whatever an applier wrote."""
+    kind = kind_of(body)
+    if kind.supporting:
+        return body, owners
+    resource = kind.model.model_validate(
+        {name: value for name, value in body.items() if name != "status"}
+    )
+    for path, value in applied_fields(stamps(resource, now_ms)).items():
+        set_field(body, path, value)
+        owners = {name: paths - {path} for name, paths in owners.items()}
+        owners[STAMP_MANAGER] = owners.get(STAMP_MANAGER, frozenset()) | {path}
+    return body, owners
 
 
 def _updated(stored: StoredObject, body: dict[str, Any], owners: Owners, manager: str) -> Written:
@@ -152,26 +188,6 @@ def scale(stored: StoredObject, role: str, replicas: int, decision_id: str) -> W
     return _updated(
         stored, with_replicas(result.object, role, replicas), result.owners, SCALE_MANAGER
     )
-
-
-def stamp(written: Written, stored: StoredObject | None, fields: Mapping[str, Any]) -> Written:
-    """`written` with the fields that the platform itself sets on every object of its kind."""
-    stamped = copy.deepcopy(written.object)
-    owners = owners_of(stamped)
-    for path, value in applied_fields(fields).items():
-        set_field(stamped, path, value)
-        owners = {name: paths - {path} for name, paths in owners.items()}
-        owners[STAMP_MANAGER] = owners.get(STAMP_MANAGER, frozenset()) | {path}
-    if stored is not None and written.change is Change.UNCHANGED:
-        return _updated(stored, stamped, owners, STAMP_MANAGER)
-    stamped["metadata"]["managedFields"] = _managed(owners, last_manager(stamped))
-    return Written(stamped, written.change)
-
-
-def typed(kind: Kind, document: Mapping[str, Any]) -> Resource:
-    """A stored object as its model."""
-    body = {name: value for name, value in document.items() if name != "status"}
-    return kind.model.model_validate(body)
 
 
 def set_status(stored: StoredObject, status: Mapping[str, Any]) -> Written:
@@ -200,6 +216,11 @@ def owners_of(document: Mapping[str, Any]) -> Owners:
         str(entry["manager"]): frozenset(entry["fields"])
         for entry in document["metadata"].get("managedFields", [])
     }
+
+
+def is_built_in(document: Mapping[str, Any]) -> bool:
+    """Whether a stored object is the platform's own, untouched by anybody."""
+    return set(owners_of(document)) <= {BUILT_IN, STAMP_MANAGER}
 
 
 def last_manager(document: Mapping[str, Any]) -> str:

@@ -8,6 +8,9 @@ from pydantic_settings import SettingsConfigDict
 
 from inferbus_contracts.services import Service
 from inferbus_shared.settings import ServiceSettings
+from inferbus_spec_watcher.expansion.settings import ExpansionSettings
+
+_EXPANSION = ExpansionSettings()
 
 
 class SpecWatcherSettings(ServiceSettings):
@@ -29,3 +32,33 @@ class SpecWatcherSettings(ServiceSettings):
     secrets: Path | None = None
     """Where values of Secrets from the folder are kept, files of mode 0600; None: next to nothing
     is kept and Secrets in the folder are refused."""
+
+    downloader_image: str = _EXPANSION.downloader_image
+    """Loads the models of a ModelBooster, unless its configuration names another."""
+    runtime_image: str = _EXPANSION.runtime_image
+    """The sidecar beside each engine of a ModelBooster, unless its configuration names another."""
+    loader_image: str = _EXPANSION.loader_image
+    """Loads the models of an inference Service, unless its configuration names another."""
+    loader_takes_arguments: bool = _EXPANSION.loader_takes_arguments
+    """`loader_image` is told source and destination by arguments too."""
+    scheduler_name: str = _EXPANSION.scheduler_name
+    """Scheduler of an inference Service's pods; empty leaves it to the cluster."""
+    engine_startup_seconds: int = Field(
+        default=_EXPANSION.engine_startup_seconds, ge=10, multiple_of=10
+    )
+    """How long an engine may load before it is started anew."""
+    hpa_max_cap: int = Field(default=_EXPANSION.hpa_max_cap, ge=1)
+    """maxReplicas of a HorizontalPodAutoscaler whose Playground names none."""
+
+    @property
+    def expansion(self) -> ExpansionSettings:
+        """What expansion is told."""
+        return ExpansionSettings(
+            downloader_image=self.downloader_image,
+            runtime_image=self.runtime_image,
+            loader_image=self.loader_image,
+            loader_takes_arguments=self.loader_takes_arguments,
+            scheduler_name=self.scheduler_name,
+            engine_startup_seconds=self.engine_startup_seconds,
+            hpa_max_cap=self.hpa_max_cap,
+        )

@@ -125,12 +125,18 @@ class ObjectPicture:
             listener(key)
 
 
-def controller_uid(document: Mapping[str, Any]) -> str:
-    """The uid of the owner that controls an object; empty without one."""
+def controller_reference(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The reference to the owner that controls an object; None without one."""
     for reference in document["metadata"].get("ownerReferences", ()):
         if reference.get("controller"):
-            return str(reference["uid"])
-    return ""
+            return dict(reference)
+    return None
+
+
+def controller_uid(document: Mapping[str, Any]) -> str:
+    """The uid of the owner that controls an object; empty without one."""
+    reference = controller_reference(document)
+    return str(reference["uid"]) if reference else ""
 
 
 def shown(stored: StoredObject) -> dict[str, Any]:

@@ -6,6 +6,7 @@ that the node agent of the same machine reads.
 
 import base64
 import binascii
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_contracts.resources.kinds import DEFAULT_NAMESPACE, SECRET
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.kinds import SECRET
 from inferbus_contracts.subjects import escape
 
 KEYS_ANNOTATION = "inferbus.dev/secret-keys"
@@ -26,10 +28,27 @@ class SecretFiles:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def keep(self, namespace: str, name: str, values: Mapping[str, bytes]) -> None:
-        """Store the values of one Secret, in place of those it had. Raises OSError."""
+    def keep(self, secret: ObjectKey, values: Mapping[str, bytes]) -> None:
+        """Store the values of one Secret, in place of those it had.
+
+        Raises `ProblemsError` when they can't be written.
+        """
+        try:
+            self._write(self._path(secret.namespace, secret.name), values)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise ProblemsError(
+                Problem(
+                    code=ErrorCode.DISK_FULL if full else ErrorCode.PERMISSION_DENIED,
+                    message=f"the values of a Secret can't be stored: {error.strerror}",
+                    file=str(self._directory),
+                    object=str(secret),
+                    remedy="free some space" if full else "check who may write to the folder",
+                )
+            ) from error
+
+    def _write(self, path: Path, values: Mapping[str, bytes]) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(namespace, name)
         temporary = path.with_suffix(".new")
         encoded = {key: base64.b64encode(value).decode() for key, value in values.items()}
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -38,6 +57,10 @@ class SecretFiles:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+
+    def forget(self, secret: ObjectKey) -> None:
+        """The Secret is gone."""
+        self._path(secret.namespace, secret.name).unlink(missing_ok=True)
 
     def read(self, namespace: str, name: str) -> dict[str, bytes] | None:
         """The values of one Secret; None where it isn't known on this machine."""
@@ -56,28 +79,16 @@ def is_secret(document: Mapping[str, Any]) -> bool:
     return document.get("kind") == SECRET and document.get("apiVersion") == "v1"
 
 
-def without_values(document: Mapping[str, Any], files: SecretFiles | None) -> dict[str, Any]:
-    """A Secret document that may travel; its values go into `files`.
+def take_values(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """A Secret document that may travel, and the values that may not.
 
-    Raises `ProblemsError` when a value isn't base64, or there is nowhere to keep values.
+    Raises `ProblemsError` when a value isn't base64.
     """
     metadata = document.get("metadata") or {}
-    namespace, name = metadata.get("namespace") or DEFAULT_NAMESPACE, str(metadata.get("name"))
     values = _values(document)
-    if values and files is None:
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.UNSUPPORTED,
-                message="there is no place on this machine to keep the values of Secrets",
-                object=f"{SECRET}/{namespace}/{name}",
-                remedy="apply it with `inferbus apply --dir D` on the machine that runs the pods",
-            )
-        )
-    if values and files is not None:
-        files.keep(namespace, name, values)
     bare = {key: value for key, value in document.items() if key not in ("data", "stringData")}
     annotations = {**(metadata.get("annotations") or {}), KEYS_ANNOTATION: ",".join(sorted(values))}
-    return {**bare, "metadata": {**metadata, "annotations": annotations}}
+    return {**bare, "metadata": {**metadata, "annotations": annotations}}, values
 
 
 def _values(document: Mapping[str, Any]) -> dict[str, bytes]:

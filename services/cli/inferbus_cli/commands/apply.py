@@ -14,10 +14,11 @@ from inferbus_cli.platform.directory import PlatformDirectory
 from inferbus_cli.progress import progress
 from inferbus_cli.rollout import wait_until_ready
 from inferbus_cli.session import Session, on_bus
-from inferbus_cli.unit_of_work import apply_unit, check_unit
+from inferbus_cli.unit_of_work import apply_unit
 from inferbus_contracts.api.objects import AppliedObject
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
+from inferbus_shared.objects.unit import check_unit
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
 

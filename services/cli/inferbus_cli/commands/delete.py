@@ -91,9 +91,8 @@ def _key(document: ManifestDocument) -> ObjectKey:
 async def _delete(session: Session, key: ObjectKey, grace_seconds: int | None) -> bool:
     """Whether there was such an object. The values of a Secret go from this machine too."""
     revision = await session.objects.delete(key, grace_period_seconds=grace_seconds)
-    files = SecretFiles(session.directory.secrets)
-    if key.kind == SECRET and files.read(key.namespace, key.name) is not None:
-        files.keep(key.namespace, key.name, {})
+    if key.kind == SECRET:
+        SecretFiles(session.directory.secrets).forget(key)
     return revision > 0
 
 

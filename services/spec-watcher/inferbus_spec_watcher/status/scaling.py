@@ -1,0 +1,133 @@
+"""Status of policies and bindings (autoscaling spec 1.5, 4.4).
+
+Both kinds get the fields that the newest API gives a policy; a policy that only bindings refer to
+has nothing to tell but whether it was accepted.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inferbus_contracts.conditions import condition, whole_seconds
+from inferbus_contracts.errors import Problem
+from inferbus_contracts.events.route import ConditionFact
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.scaling_targets import RatioConstraint
+from inferbus_contracts.scaling_intents import IntentTarget, ScalingIntent
+from inferbus_shared.objects.picture import StoredObject
+from inferbus_spec_watcher.policy_replicas import replicas
+from inferbus_spec_watcher.status.accepted import accepted
+from inferbus_spec_watcher.status.part import StatusPart
+from inferbus_spec_watcher.status.view import View
+
+READY = "Ready"
+TARGET_FOUND = "TargetFound"
+
+
+def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPart:
+    """What scales, from how many to how many, or why nothing does."""
+    intents = [intent for intent in view.settled.intents if intent.owner.key == key]
+    problems = view.settled.problems.get(key, ())
+    conditions = [accepted(stored.object)]
+    if intents or problems:
+        missing = [
+            target.key
+            for intent in intents
+            for target in intent.targets
+            if _current(target.key, view) is None
+        ]
+        conditions += [_ready(problems, missing), *_found(intents, missing)]
+    previous = stored.object.get("status") or {}
+    return StatusPart(tuple(conditions), _numbers(intents, previous, view), stored.generation)
+
+
+def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:
+    if problems:
+        return condition(READY, False, "ReconcileFailed", "; ".join(map(str, problems)))
+    if missing:
+        return condition(READY, False, "ReconcileFailed", "a target is missing")
+    return condition(READY, True, "Reconciled")
+
+
+def _found(
+    intents: Sequence[ScalingIntent], missing: Sequence[ObjectKey]
+) -> tuple[ConditionFact, ...]:
+    if not intents:
+        return ()
+    if missing:
+        message = f"there is no {', '.join(map(str, missing))}"
+        return (condition(TARGET_FOUND, False, "TargetInvalid", message),)
+    return (condition(TARGET_FOUND, True, "TargetFound"),)
+
+
+def _numbers(
+    intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
+) -> dict[str, Any]:
+    if not intents:
+        return {}
+    if intents[0].mix:
+        before = {one["name"]: one for one in previous.get("heterogeneousStatus") or ()}
+        return {
+            "heterogeneousStatus": [
+                _target(target, target.key.name, before.get(target.key.name), view)
+                for target in intents[0].targets
+            ]
+        }
+    if intents[0].targets[0].role is None:
+        target = intents[0].targets[0]
+        before_single = previous.get("homogeneousStatus")
+        return {"homogeneousStatus": _target(target, target.key.name, before_single, view)}
+    return {"disaggregatedStatus": _roles(intents, previous.get("disaggregatedStatus") or {}, view)}
+
+
+def _roles(
+    intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
+) -> dict[str, Any]:
+    before = {one["name"]: one for one in previous.get("roles") or ()}
+    targets = [intent.targets[0] for intent in intents]
+    status: dict[str, Any] = {
+        "roles": [
+            _target(target, target.key.role, before.get(target.key.role), view)
+            for target in targets
+        ]
+    }
+    if intents[0].ratio is not None:
+        status["ratioStatus"] = _ratio(intents[0].ratio, targets, view)
+    return status
+
+
+def _target(
+    target: IntentTarget, name: str, previous: Mapping[str, Any] | None, view: View
+) -> dict[str, Any]:
+    current = _current(target.key, view)
+    wanted = view.wanted(target.key)
+    scaled_at_ms = view.scaled_at_ms(target.key)
+    status: dict[str, Any] = {"name": name, "currentReplicas": current or 0}
+    status["desiredReplicas"] = wanted.replicas if wanted else current or 0
+    if wanted is not None and wanted.mode is not None:
+        status["mode"] = wanted.mode.value.capitalize()
+    if scaled_at_ms is not None:
+        status["lastScaleTime"] = whole_seconds(scaled_at_ms)
+    elif previous and previous.get("lastScaleTime"):
+        status["lastScaleTime"] = previous["lastScaleTime"]
+    return status
+
+
+def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) -> dict[str, Any]:
+    numbers = {target.key.role: _current(target.key, view) or 0 for target in targets}
+    above, below = numbers.get(ratio.numerator_role, 0), numbers.get(ratio.denominator_role, 0)
+    return {
+        "numeratorRole": ratio.numerator_role,
+        "denominatorRole": ratio.denominator_role,
+        "currentRatio": repr(above / below).removesuffix(".0") if below else "",
+    }
+
+
+def _current(target: ObjectKey, view: View) -> int | None:
+    """Replicas of the target's spec; None when it, or its role, isn't there."""
+    stored = view.get(target.owner)
+    if stored is None:
+        return None
+    try:
+        return replicas(stored.object, target.role)
+    except KeyError:
+        return None

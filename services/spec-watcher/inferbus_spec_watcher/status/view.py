@@ -1,0 +1,43 @@
+"""What a status is computed from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from inferbus_contracts.events.route import ConditionFact, RoutesResolved
+from inferbus_contracts.events.scaling import Mode
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.scaling_intents import Settled
+from inferbus_shared.objects.picture import StoredObject
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the expansion of one generation says."""
+
+    generation: int
+    conditions: tuple[ConditionFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The last decision about a target."""
+
+    replicas: int
+    mode: Mode | None
+    """None where the decision was about a mix, whose mode stands in the demand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything known about the objects, looked up as needed."""
+
+    get: Callable[[ObjectKey], StoredObject | None]
+    children: Callable[[str], tuple[ObjectKey, ...]]
+    """Keys of what the owner with a uid controls."""
+    verdict: Callable[[ObjectKey], Verdict | None]
+    """None until a short object was expanded."""
+    resolved: Callable[[ObjectKey], RoutesResolved | None]
+    wanted: Callable[[ObjectKey], Wanted | None]
+    scaled_at_ms: Callable[[ObjectKey], int | None]
+    """When a target's replicas were last changed by a decision."""
+    settled: Settled
