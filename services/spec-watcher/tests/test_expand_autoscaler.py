@@ -1,5 +1,7 @@
 """The HorizontalPodAutoscaler of a Playground (llmaz spec 5.1, 8; rulings F9 to F12)."""
 
+from typing import Any
+
 import pytest
 from expansion_builders import open_model, playground, runtime
 from expansion_store import Document, Store, child, conditions, kinds
