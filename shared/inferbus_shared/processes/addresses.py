@@ -21,7 +21,7 @@ Address = ipaddress.IPv4Address
 
 PREFIX_LENGTH = 20
 """4096 addresses for each platform."""
-RESERVED_ADDRESSES = 16
+RESERVED_ADDRESSES = 64
 """The first ones of a subnet belong to the platform itself."""
 CLAIM_PORT = 61111
 """On the first address of the subnet; above the usual range of ephemeral ports."""

@@ -60,13 +60,13 @@ def test_a_taken_address_moves_the_pod_to_the_next() -> None:
 
 
 def test_every_address_can_be_used_and_then_it_is_said() -> None:
-    small = ipaddress.IPv4Network("127.77.16.0/27")
+    small = ipaddress.IPv4Network("127.77.16.0/25")
     taken: set[str] = set()
-    for number in range(32 - RESERVED_ADDRESSES - 1):
+    for number in range(128 - RESERVED_ADDRESSES - 1):
         taken.add(pod_address(small, f"uid-{number}", taken))
     assert str(small[RESERVED_ADDRESSES]) in taken
     assert str(small.broadcast_address) not in taken
-    with pytest.raises(ProblemsError, match="15 pod addresses") as caught:
+    with pytest.raises(ProblemsError, match="63 pod addresses") as caught:
         pod_address(small, "one-more", taken)
     assert caught.value.problems[0].code is ErrorCode.NO_ADDRESS_SPACE
 

@@ -9,6 +9,7 @@ import click
 from inferbus_cli.options import command as described
 from inferbus_cli.options import dir_option
 from inferbus_cli.platform.directory import PlatformDirectory
+from inferbus_cli.platform.plan import DEFAULT_STARTUP_SECONDS, SIMULATOR_PREFIX
 from inferbus_cli.platform.starting import (
     Wishes,
     inferbus_settings,
@@ -45,7 +46,7 @@ from inferbus_contracts.services import Service
     "--startup",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="How long a simulated engine takes to start.",
+    help=f"How long a simulated engine takes to start; {DEFAULT_STARTUP_SECONDS} unless given.",
 )
 @click.option("--accelerator", metavar="NAME", help="What simulated engines run on, e.g. l4, h100.")
 @click.option(
@@ -73,7 +74,7 @@ def command(
         return
     simulated = {"STARTUP_SECONDS": startup, "ACCELERATOR": accelerator}
     environment = inferbus_settings(os.environ) | {
-        f"INFERBUS_ENGINE_SIMULATOR_{name}": str(value)
+        f"{SIMULATOR_PREFIX}{name}": str(value)
         for name, value in simulated.items()
         if value is not None
     }

@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 
 from inferbus_cli.platform.directory import PlatformDirectory, PlatformState
 from inferbus_contracts.services import Service
+from inferbus_shared.processes.addresses import RESERVED_ADDRESSES
+
+SIMULATOR_PREFIX = "INFERBUS_ENGINE_SIMULATOR_"
+"""Settings of simulated engines, which the node agent hands on."""
 
 HEALTH_PORT = 9100
 """On the address of each process."""
 FIRST_ADDRESS = 2
 """In the subnet; the one before it holds the claim."""
-MOST_PROCESSES = 13
-"""Addresses that a subnet keeps for the platform itself, less those not for processes."""
+MOST_PROCESSES = RESERVED_ADDRESSES - FIRST_ADDRESS
+"""As many as there are addresses for."""
+DEFAULT_STARTUP_SECONDS = 1
+"""Of a simulated engine: long enough to be seen starting, too short to wait for."""
 
 ROUTER_SOCKET = "router"
 ROUTER_DESCRIPTOR = 3
@@ -168,6 +174,7 @@ def _own(
         Service.SPEC_WATCHER: {
             "FOLDER": str(directory.manifests),
             "SECRETS": str(directory.secrets),
+            "LOADER_TAKES_ARGUMENTS": "true",
         },
         Service.NODE_AGENT: {
             "NODE": state.node,
@@ -188,7 +195,10 @@ def _own(
         },
     }
     prefix = service.setting_prefix
-    return {f"{prefix}{name}": value for name, value in own.get(service, {}).items()}
+    settings = {f"{prefix}{name}": value for name, value in own.get(service, {}).items()}
+    if service is Service.NODE_AGENT:
+        settings[f"{SIMULATOR_PREFIX}STARTUP_SECONDS"] = str(DEFAULT_STARTUP_SECONDS)
+    return settings
 
 
 def json_list(values: Sequence[str]) -> str:
