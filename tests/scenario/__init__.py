@@ -1,0 +1,1 @@
+"""Whole platforms: what a user sees, kills and restarts included."""
