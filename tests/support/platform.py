@@ -1,4 +1,4 @@
-"""A whole platform for a test, a benchmark or the demo: its own folder, its own port, no trace left.
+"""A whole platform for a test, a benchmark or the demo: own folder, own port, no trace left.
 
 It is used as a user would: through the `inferbus` command, the router's port and the bus.
 """
@@ -148,7 +148,7 @@ def running_platform(*options: str) -> Iterator[Platform]:
             platform.up(*options)
             yield platform
         except BaseException:
-            print(platform.logs())
+            sys.stderr.write(platform.logs())
             raise
         finally:
             if platform.directory.state_file.exists():
@@ -184,6 +184,7 @@ def model_manifests(
             "spec": {"containers": [container]},
         },
     }
+    template = {"roles": [role]}
     documents: list[dict[str, Any]] = [
         {
             "apiVersion": group,
