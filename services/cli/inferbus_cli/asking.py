@@ -1,5 +1,6 @@
 """Questions to the console, asked in one way by the commands that have them."""
 
+import asyncio
 from typing import TypeVar
 
 from inferbus_cli.kind_words import kind_named
@@ -17,16 +18,29 @@ from inferbus_contracts.api.console import (
 )
 from inferbus_contracts.api.objects import Reply
 from inferbus_contracts.base import EventData
-from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
+
+CONSOLE_SECONDS = 4.0
+"""Longer than a console takes to start anew."""
 
 
 async def ask_console(
     session: Session, query: ConsoleQuery, request: EventData, reply: type[ReplyT]
 ) -> ReplyT:
     """Ask the console; raises `ProblemsError` with what it refuses, or that it is silent."""
-    return await session.bus.ask(console_subject(query), request, reply)
+    try:
+        async with progress("asking the console"), asyncio.timeout(CONSOLE_SECONDS):
+            return await session.bus.ask(console_subject(query), request, reply)
+    except TimeoutError:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.BUS_TIMEOUT,
+                message=f"the bus answers, the console doesn't within {CONSOLE_SECONDS:.0f} s",
+                remedy="`inferbus logs console` says why",
+            )
+        ) from None
 
 
 def ask_why(
@@ -36,8 +50,7 @@ def ask_why(
     request = WhyRequest(target=qualified(target, namespace), limit=limit)
 
     async def work(session: Session) -> tuple[list[ExplainedDecision], int]:
-        async with progress("asking the console"):
-            reply = await ask_console(session, ConsoleQuery.WHY, request, WhyReply)
+        reply = await ask_console(session, ConsoleQuery.WHY, request, WhyReply)
         return reply.decisions, session.now_ms
 
     return on_bus(directory, work)
@@ -51,8 +64,7 @@ def give_order(
     async def work(session: Session) -> str:
         until_ms = None if lasting_seconds is None else _after(session.now_ms, lasting_seconds)
         request = order.model_copy(update={"until_ms": until_ms})
-        async with progress("asking the console"):
-            reply = await ask_console(session, ConsoleQuery.ORDER, request, OrderReply)
+        reply = await ask_console(session, ConsoleQuery.ORDER, request, OrderReply)
         return reply.event_id
 
     return on_bus(directory, work)

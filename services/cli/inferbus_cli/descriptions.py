@@ -123,9 +123,7 @@ class Description:
                 event.envelope.type,
                 _shortened(event.id),
                 _shortened(event.envelope.causation_id),
-                f"{event.key.role}: {summary(event.data)}"
-                if event.key.role
-                else summary(event.data),
+                f"{event.key.role}{': ' if event.key.role else ''}{summary(event.data)}",
             )
             for event in self.events
         ]

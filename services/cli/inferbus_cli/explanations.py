@@ -69,8 +69,8 @@ def what_holds(decision: ExplainedDecision) -> str:
     wants = [one.want for one in record.metrics if one.want is not None]
     wanted = f", its metrics ask for {max(wants)}" if wants else ""
     if record.binding is Limiter.NONE:
-        blocked = _blocked(decision)
-        because = blocked or "nothing holds it back: the metrics got what they ask for"
+        free = "the metrics got what they ask for" if wants else "no metric asks for anything"
+        because = _blocked(decision) or f"nothing holds it back: {free}"
         return f"{decision.key} {is_now}{wanted}; {because}."
     step = next((one for one in reversed(record.limiters) if one.name is record.binding), None)
     detail = f" ({step.detail})" if step and step.detail else ""

@@ -36,9 +36,13 @@ def kind_named(word: str) -> Kind:
 
 def kinds_named(words: str) -> list[Kind]:
     """The kinds in a list such as `pods,modelservings`; `all` means those people care for."""
-    if words.lower() == ALL:
-        return [kind for kind in KINDS.values() if _is_interesting(kind)]
-    return list(dict.fromkeys(kind_named(word) for word in words.split(",") if word))
+    found: list[Kind] = []
+    for word in words.split(","):
+        if word.lower() == ALL:
+            found += [kind for kind in KINDS.values() if _is_interesting(kind)]
+        else:
+            found.append(kind_named(word))
+    return list(dict.fromkeys(found))
 
 
 def word_for(token: str) -> str:

@@ -88,7 +88,7 @@ def _sample(sample: TargetSample) -> str:
 def _metrics_sampled(data: MetricsSampled) -> str:
     if len(data.targets) == 1:
         return _sample(data.targets[0])
-    return "; ".join(f"{one.target}: {_sample(one)}" for one in data.targets)
+    return "; ".join(f"{one.target}: {_sample(one)}" for one in data.targets) or "no target"
 
 
 def _demand_observed(data: DemandObserved) -> str:
@@ -133,11 +133,13 @@ def _scaling_decided(data: ScalingDecided) -> str:
 
 def _scaling_allocated(data: ScalingAllocated) -> str:
     shares = ", ".join(f"{one.target} {one.current} → {one.desired}" for one in data.allocations)
-    return f"{shares}; cost {data.cost}, at least {data.optimal_cost}{_held(data.record)}"
+    cost = f"cost {data.cost}, at least {data.optimal_cost}"
+    return f"{shares or 'nothing to give'}; {cost}{_held(data.record)}"
 
 
 def _state_stored(data: StateStored) -> str:
-    return f"state after inbox event {data.applied_sequence}, last decision {data.decision_id}"
+    last = f"last decision {data.decision_id}" if data.decision_id else "no decision yet"
+    return f"state after inbox event {data.applied_sequence}, {last}"
 
 
 def _woken(data: Woken) -> str:
@@ -189,11 +191,11 @@ def _model_failed(data: ModelFailed) -> str:
 
 
 def _order(verb: str) -> Callable[[Order], str]:
-    return lambda data: f"{verb} by {data.who}: {data.why}"
+    return lambda data: f"{verb} by {data.who}: {data.why or 'without a reason'}"
 
 
 def _approved(data: ControlApproved) -> str:
-    return f"decision {data.decision_id} approved by {data.who}: {data.why}"
+    return f"decision {data.decision_id} approved by {data.who}: {data.why or 'without a reason'}"
 
 
 def _audit_sealed(data: AuditSealed) -> str:

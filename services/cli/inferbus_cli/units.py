@@ -44,12 +44,12 @@ def size(number: int | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """At most four significant digits, no more decimals than they need; empty for None."""
+    """Four significant digits, whole numbers whole up to a billion; empty for None."""
     if value is None:
         return ""
-    if value == int(value) and abs(value) < 10**12:
-        return str(int(value))
-    return f"{value:.4g}" if abs(value) < 10**4 else f"{value:.0f}"
+    if abs(value) >= 10**9:
+        return f"{value:.4g}"
+    return str(round(value)) if value == round(value) or abs(value) >= 10**4 else f"{value:.4g}"
 
 
 def latency(milliseconds: float | None) -> str:

@@ -16,7 +16,7 @@ from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
 from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
-from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
 from inferbus_contracts.scaling_intents import PolicyObjects, Settled
 from inferbus_shared.bus.messages import Received
 
@@ -61,7 +61,7 @@ class Picture:
     @property
     def namespaces(self) -> frozenset[str]:
         """Every namespace with an object in it."""
-        return frozenset(key.namespace for key in self._objects)
+        return frozenset(key.namespace for key in self._objects) - {NO_NAMESPACE}
 
     def scalable(self, word: str) -> ObjectKey:
         """The workload, or the role of one, that `word` names. Raises `ProblemsError`."""

@@ -12,6 +12,7 @@ from inferbus_cli.platform.directory import PlatformDirectory
 from inferbus_cli.progress import progress
 from inferbus_cli.session import Session, on_bus
 from inferbus_contracts.admission import admit
+from inferbus_contracts.api.objects import Preconditions
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import SECRET, key_of
@@ -90,10 +91,17 @@ def _key(document: ManifestDocument) -> ObjectKey:
 
 async def _delete(session: Session, key: ObjectKey, grace_seconds: int | None) -> bool:
     """Whether there was such an object. The values of a Secret go from this machine too."""
-    revision = await session.objects.delete(key, grace_period_seconds=grace_seconds)
+    try:
+        document = await session.objects.get(key)
+    except ProblemsError as error:
+        if error.problems[0].code is ErrorCode.NOT_FOUND:
+            return False
+        raise
+    seen = Preconditions(uid=document["metadata"]["uid"])
+    await session.objects.delete(key, seen, grace_period_seconds=grace_seconds)
     if key.kind == SECRET:
         SecretFiles(session.directory.secrets).forget(key)
-    return revision > 0
+    return True
 
 
 def _not_found(key: ObjectKey) -> Problem:
