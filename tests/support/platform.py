@@ -193,7 +193,7 @@ def model_manifests(
             "spec": {
                 "replicas": replicas,
                 "schedulerName": "volcano",
-                "template": {"roles": [role]},
+                "template": template,
             },
         },
         {
