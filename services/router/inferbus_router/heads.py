@@ -30,8 +30,8 @@ HOP_BY_HOP = frozenset(
 def cutter(names: Iterable[bytes]) -> re.Pattern[bytes]:
     """Splits a head at the headers of these names, which are in lower case.
 
-    `split` gives text, name, value, text, name, value, … text: the texts joined are the head without
-    those headers. The first line is never taken for a header.
+    `split` gives text, name, value, text, name, value, … text: the texts joined are the head
+    without those headers. The first line is never taken for a header.
     """
     return re.compile(rb"\r\n(" + b"|".join(sorted(names)) + rb"):([^\r]*)", re.IGNORECASE)
 

@@ -14,6 +14,9 @@ from inferbus_router.server_protocol import RequestHandler, ServerProtocol
 from inferbus_router.settings import RouterSettings
 from inferbus_router.timekeeper import Deadlines, Timekeeper
 
+_LAST_WORDS_SECONDS = 1.0
+"""For the event loop to tell connections that they are closed."""
+
 
 class Listener:
     """Serves one handler on one socket; the `Surroundings` of its connections."""
@@ -22,6 +25,7 @@ class Listener:
         self.handler = handler
         self.request_ids = RequestIds()
         self.draining = False
+        self.closes_idle = False
         self.max_head_bytes = settings.max_head_bytes
         self.max_body_bytes = settings.max_body_bytes
         self._backlog = settings.backlog
@@ -83,12 +87,14 @@ class Listener:
             self._server.close()
         deadline = self._loop.time() + grace_seconds
         await self._wait_closed(min(linger_seconds, grace_seconds))
+        self.closes_idle = True
         for connection in list(self._connections):
             if connection.is_idle:
                 connection.close()
         await self._wait_closed(deadline - self._loop.time())
         for connection in list(self._connections):
-            connection.abort()
+            connection.drop()
+        await self._wait_closed(_LAST_WORDS_SECONDS)
         self._keeper.stop()
 
     async def _wait_closed(self, seconds: float) -> None:

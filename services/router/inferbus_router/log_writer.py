@@ -1,8 +1,8 @@
 """Writes access log lines without ever making a request wait for a disk or a pipe.
 
-Lines are gathered and written together, as much as can be taken without blocking. Invariant: at most
-`MOST_WAITING_LINES` wait; beyond that lines are dropped and counted, because a log that can't be written
-must not take the service down.
+Lines are gathered and written together, as much as can be taken without blocking. Invariant: at
+most `MOST_WAITING_LINES` wait; beyond that lines are dropped and counted, because a log that can't
+be written must not take the service down.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ from inferbus_router.adapters_bus import BusTable, Sayings
 from inferbus_router.adapters_static import StaticTable
 from inferbus_router.ports import DemandSink, SilentDemandSink, TableSource
 from inferbus_router.settings import RouterSettings
-from inferbus_router.wiring import start_router
+from inferbus_router.wiring import RunningRouter, start_router
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.provision import read_anchor
@@ -93,12 +93,20 @@ async def _route(
         await _first_to_matter(feeding, stopped)
     finally:
         feeding.cancel()
+        stopped.cancel()
         stop.clear()
-        stopping = asyncio.ensure_future(running.stop())
-        interrupted = asyncio.ensure_future(stop.wait())
-        await asyncio.wait({stopping, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-        interrupted.cancel()
-        stopping.cancel()
+        log.info("router stops")
+        await _drain(running, stop)
+
+
+async def _drain(running: RunningRouter, again: asyncio.Event) -> None:
+    """Stop the router; a second signal ends the grace period."""
+    stopping = asyncio.ensure_future(running.stop())
+    interrupted = asyncio.ensure_future(again.wait())
+    await asyncio.wait({stopping, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (stopping, interrupted):
+        task.cancel()
+    await asyncio.gather(stopping, interrupted, return_exceptions=True)
 
 
 async def _first_to_matter(feeding: asyncio.Future[Any], stopped: asyncio.Future[Any]) -> None:

@@ -7,7 +7,7 @@ served keeps what it was matched with, one that is held is matched again.
 import asyncio
 from urllib.parse import unquote
 
-from inferbus_router.demand import SECOND_MS, DemandSums
+from inferbus_router.demand import SECOND_MS, SUM_MS, DemandSums
 from inferbus_router.errors import (
     RequestError,
     method_not_allowed,
@@ -133,10 +133,10 @@ class Router:
         self._set_ticker()
 
     def stop(self) -> None:
-        """Report what is left, and let go of timers and connections."""
+        """Report what is left, unfinished intervals too, and let go of timers and connections."""
         if self._ticker is not None:
             self._ticker.cancel()
-            self._tell_demand()
+            self._tell_demand(self.state.now_ms() + SECOND_MS, SUM_MS)
         self.state.stop()
 
     def _set_ticker(self) -> None:
@@ -146,17 +146,17 @@ class Router:
         self._ticker = asyncio.get_running_loop().call_later(seconds, self._tick)
 
     def _tick(self) -> None:
-        self._tell_demand()
+        self._tell_demand(self.state.now_ms())
         self._tell_pending()
         self._set_ticker()
 
-    def _tell_demand(self) -> None:
-        now_ms = self.state.now_ms()
+    def _tell_demand(self, now_ms: int, early_ms: int = 0) -> None:
+        """What is over by `now_ms`; sums `early_ms` before they are."""
         seconds = self.ledger.demand.flush(now_ms)
         self._sums.add(seconds)
         for second in seconds:
             self._demand.observed(second.target, second.data)
-        for ten_seconds in self._sums.flush(now_ms):
+        for ten_seconds in self._sums.flush(now_ms + early_ms):
             self._demand.summed(ten_seconds.target, ten_seconds.data)
 
     def _tell_pending(self) -> None:

@@ -51,6 +51,8 @@ class Surroundings(Protocol):
     request_ids: RequestIds
     draining: bool
     """New requests are still served, each as the last of its connection."""
+    closes_idle: bool
+    """A connection is closed as soon as it has no request, whatever was promised."""
     max_head_bytes: int
     max_body_bytes: int
     head_deadlines: Deadlines["ServerProtocol"]
@@ -111,7 +113,7 @@ class ServerProtocol(asyncio.Protocol):
     def response_ended(self, keep_alive: bool) -> None:
         """The response is written in full; `keep_alive` is what its head said."""
         self._running = None
-        if not keep_alive:
+        if not keep_alive or self._shared.closes_idle:
             self.close()
         elif not self._serving and (
             self._reader.complete or self._paused or self._reader.phase != IDLE
@@ -124,8 +126,12 @@ class ServerProtocol(asyncio.Protocol):
         self.close()
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """End the connection at once; what ran for it has ended."""
         self._running = None
+        self.drop()
+
+    def drop(self) -> None:
+        """End the connection at once; what runs for it is told that its client has left."""
         if self._transport is not None:
             self._transport.abort()
 

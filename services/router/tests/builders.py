@@ -32,9 +32,7 @@ def route_key(name: str) -> ObjectKey:
 
 def endpoint(port: int = 8000, **fields: Any) -> EndpointEntry:
     """A ready endpoint."""
-    return EndpointEntry(
-        **{"pod": f"pod-{port}", "address": "127.0.0.1", "port": port} | fields
-    )
+    return EndpointEntry(**{"pod": f"pod-{port}", "address": "127.0.0.1", "port": port} | fields)
 
 
 def server(*endpoints: EndpointEntry, **fields: Any) -> ServerEntry:

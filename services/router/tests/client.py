@@ -2,13 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 20.0
 """Nothing takes that long unless something is wrong."""
+
+
+async def patiently(awaitable: Awaitable[T]) -> T:
+    """The result, unless it takes longer than anything should."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await awaitable
 
 
 class BrokenOffError(Exception):
@@ -90,8 +97,7 @@ class Client:
     async def head(self) -> Response:
         """The head of a response; its body can be read on from `reader`."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                text = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            text = (await patiently(self.reader.readuntil(b"\r\n\r\n"))).decode("latin-1")
         except asyncio.IncompleteReadError as error:
             raise BrokenOffError(Response(0, {}, error.partial)) from None
         first, *lines = text[:-4].split("\r\n")
@@ -113,15 +119,13 @@ class Client:
             length = int(response.headers["content-length"])
             response.body = await self._exactly(length, response)
         else:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                response.body = await self.reader.read()
+            response.body = await patiently(self.reader.read())
         return response
 
     async def chunk(self, response: Response) -> bytes:
         """The next chunk of a body; empty for the last."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                size = int(await self.reader.readuntil(b"\r\n"), 16)
+            size = int(await patiently(self.reader.readuntil(b"\r\n")), 16)
         except asyncio.IncompleteReadError:
             raise BrokenOffError(response) from None
         data = await self._exactly(size + 2, response)
@@ -130,8 +134,7 @@ class Client:
 
     async def _exactly(self, size: int, response: Response) -> bytes:
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                return await self.reader.readexactly(size)
+            return await patiently(self.reader.readexactly(size))
         except asyncio.IncompleteReadError as error:
             response.body += error.partial
             raise BrokenOffError(response) from None
@@ -139,8 +142,7 @@ class Client:
     async def is_closed(self) -> bool:
         """Whether the router has closed the connection and sent nothing more; waits for it."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                return await self.reader.read(1) == b""
+            return await patiently(self.reader.read(1)) == b""
         except ConnectionError:
             return True
 

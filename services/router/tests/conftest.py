@@ -63,6 +63,7 @@ class RouterUnderTest:
         self.entries: dict[ObjectKey, RouteEntry | ServerEntry] = {}
         self._revision = 0
         self._clients: list[Client] = []
+        self._stopped = False
 
     @property
     def port(self) -> int:
@@ -117,9 +118,15 @@ class RouterUnderTest:
             assert (each.in_flight, each.waiting_prompt_tokens) == (0, 0), each.pod
 
     async def stop(self) -> None:
+        """Drain, once; clients of the test stay."""
+        if not self._stopped:
+            self._stopped = True
+            await self.running.stop()
+
+    def leave(self) -> None:
+        """Close the test's clients."""
         for client in self._clients:
             client.close()
-        await self.running.stop()
 
 
 StartRouter = Callable[..., Awaitable[RouterUnderTest]]
@@ -141,6 +148,7 @@ async def start_router_under_test() -> AsyncIterator[StartRouter]:
 
     yield start
     for router in started:
+        router.leave()
         await router.stop()
 
 

@@ -134,9 +134,7 @@ class Engine:
             writer.transport.abort()
 
 
-async def _read_turn(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> Turn | None:
+async def _read_turn(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Turn | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:

@@ -27,9 +27,7 @@ NUMBERS = st.one_of(
 SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(NAMES, inner, max_size=4)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(NAMES, inner, max_size=4)),
     max_leaves=20,
 )
 DOCUMENTS = st.builds(
@@ -38,9 +36,7 @@ DOCUMENTS = st.builds(
     TEXTS.filter(str.strip),
     st.integers(0, 6),
 )
-LAYOUTS = st.sampled_from(
-    [{}, {"separators": (",", ":")}, {"indent": 2}, {"ensure_ascii": False}]
-)
+LAYOUTS = st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}, {"ensure_ascii": False}])
 
 
 def insert(document: dict[str, Any], name: str, value: Any, position: int) -> dict[str, Any]:
@@ -213,10 +209,12 @@ def test_rt_2_white_space_around_is_accepted() -> None:
     assert JsonBody(b' \t\r\n{"model":"m"}\n ').model == "m"
 
 
-@pytest.mark.parametrize("member", ["", '"model":5,', '"model":"",', '"model":"  ",', '"model":{},'])
+@pytest.mark.parametrize(
+    "member", ["", '"model":5,', '"model":"",', '"model":"  ",', '"model":{},']
+)
 def test_rt_3_a_body_without_a_model(member: str) -> None:
     with pytest.raises(RequestError) as refused:
-        JsonBody(b"{%b\"prompt\":\"x\"}" % member.encode())
+        JsonBody(b'{%b"prompt":"x"}' % member.encode())
 
     assert refused.value.status == 404
     assert refused.value.code == "model_not_found"

@@ -123,7 +123,9 @@ def test_an_endpoint_that_stays_keeps_its_load() -> None:
 
 
 def test_an_endpoint_of_two_servers_is_one() -> None:
-    fleet, _ = fleet_of({server_key("a"): server(endpoint(1)), server_key("b"): server(endpoint(1))})
+    fleet, _ = fleet_of(
+        {server_key("a"): server(endpoint(1)), server_key("b"): server(endpoint(1))}
+    )
     first, second = fleet.server(server_key("a")), fleet.server(server_key("b"))
 
     assert first is not None

@@ -58,7 +58,9 @@ def test_a_file_name_is_not_a_field_name() -> None:
     assert FormBody(raw, TYPE).model == "good"
 
 
-@pytest.mark.parametrize(("value", "expected"), [(b"true", True), (b"True", True), (b"false", False)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [(b"true", True), (b"True", True), (b"false", False)]
+)
 def test_a_form_can_ask_for_a_stream(value: bytes, expected: bool) -> None:
     raw = form((b'name="model"', b"m"), (b'name="stream"', value))
 
@@ -99,4 +101,7 @@ def test_which_bodies_are_forms(content_type: bytes, expected: bool) -> None:
 
 
 def test_a_quoted_boundary() -> None:
-    assert FormBody(form((b'name="model"', b"m")), b'multipart/form-data; boundary="----x1"').model == "m"
+    assert (
+        FormBody(form((b'name="model"', b"m")), b'multipart/form-data; boundary="----x1"').model
+        == "m"
+    )

@@ -22,9 +22,7 @@ from services.router.tests.builders import (
 CHAT = "/v1/chat/completions"
 
 
-def routed(
-    table: RoutingTable, model: str = "m", path: str = CHAT, **headers: str
-) -> str | None:
+def routed(table: RoutingTable, model: str = "m", path: str = CHAT, **headers: str) -> str | None:
     """The server of the rule that applies, by name."""
     found = match_request(table, model, request_of(path, headers))
     return found[1].servers[0].name if found else None
@@ -90,9 +88,7 @@ def test_the_first_value_of_a_repeated_header_counts() -> None:
     assert found[1].servers[0].name == "ms7"
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"), [("gold-eu", "ms7"), ("eu-gold", None), ("", None)]
-)
+@pytest.mark.parametrize(("value", "expected"), [("gold-eu", "ms7"), ("eu-gold", None), ("", None)])
 def test_rt_18_a_pattern_is_searched_for(value: str, expected: str | None) -> None:
     table = table_with(route(rule("ms7", headers={"tier": regex("^gold")})))
 
@@ -123,9 +119,7 @@ def test_rt_20_21_the_path_chooses_the_rule_and_its_query_does_not_count() -> No
 
 
 def test_rt_22_the_model_of_a_rule_is_the_clients() -> None:
-    table = table_with(
-        route(rule("one", model="la"), rule("two"), model="", adapters=["la", "lb"])
-    )
+    table = table_with(route(rule("one", model="la"), rule("two"), model="", adapters=["la", "lb"]))
 
     assert routed(table, "la") == "one"
     assert routed(table, "lb") == "two"
@@ -152,9 +146,7 @@ def test_all_conditions_of_a_rule_must_hold() -> None:
 
 
 def test_exact_wins_over_prefix_and_prefix_over_pattern() -> None:
-    table = table_with(
-        route(rule("ms7", uri=StringRule(exact="/v1/a", prefix="/v1/b", regex="c")))
-    )
+    table = table_with(route(rule("ms7", uri=StringRule(exact="/v1/a", prefix="/v1/b", regex="c"))))
 
     assert routed(table, "m", "/v1/a") == "ms7"
     assert routed(table, "m", "/v1/bc") is None

@@ -121,7 +121,9 @@ def test_errors_are_openai_error_objects() -> None:
             "code": "model_not_found",
         }
     }
-    kinds = {status: json.loads(error_body(status, "c", "m"))["error"]["type"] for status in (429, 503)}
+    kinds = {
+        status: json.loads(error_body(status, "c", "m"))["error"]["type"] for status in (429, 503)
+    }
     assert kinds == {429: "rate_limit_error", 503: "server_error"}
 
 

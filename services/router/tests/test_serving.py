@@ -186,9 +186,7 @@ async def test_requests_of_one_connection_are_answered_in_order(
     await router.settled()
 
 
-async def test_rt_24_weights_are_exact(
-    router: RouterUnderTest, start_engine: StartEngine
-) -> None:
+async def test_rt_24_weights_are_exact(router: RouterUnderTest, start_engine: StartEngine) -> None:
     first, second = await start_engine(), await start_engine()
     router.apply(
         {
@@ -458,9 +456,14 @@ async def test_metrics_and_demand_of_requests(
     assert router.demand.total("prompt_tokens") == 30
     assert router.demand.total("output_tokens") == 15
     assert router.demand.total("errors") == 0
-    assert sum(
-        sum(model.duration_ms_buckets) for _, data in router.demand.seconds for model in data.models
-    ) == 3
+    assert (
+        sum(
+            sum(model.duration_ms_buckets)
+            for _, data in router.demand.seconds
+            for model in data.models
+        )
+        == 3
+    )
     assert metrics["kthena_router_requests_total"] == 3
     assert metrics["kthena_router_request_duration_seconds_count"] == 3
     assert metrics["kthena_router_tokens_total"] == 3 * (3 + 5)

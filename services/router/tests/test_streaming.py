@@ -1,4 +1,6 @@
-"""Streams: forwarded as they come, counted, cut short by either side, and held back for slow clients."""
+"""Streams: forwarded as they come, counted, cut short by either side, and held back for slow
+clients.
+"""
 
 import asyncio
 import json
@@ -7,7 +9,14 @@ import pytest
 
 from inferbus_router.event_stream import failure_event
 from services.router.tests.builders import server, server_key
-from services.router.tests.client import BrokenOffError, Client, Response, chat, post_bytes
+from services.router.tests.client import (
+    BrokenOffError,
+    Client,
+    Response,
+    chat,
+    patiently,
+    post_bytes,
+)
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Turn, answers
 from tests.support.eventually import eventually
@@ -139,10 +148,14 @@ async def test_time_to_first_token_and_between_tokens_is_measured_of_streams_alo
     assert metrics["inferbus_router_time_to_first_token_seconds_count"] == 1
     assert metrics["inferbus_router_inter_token_seconds_count"] == 2
     await eventually(
-        lambda: sum(
-            sum(model.ttft_ms_buckets) for _, data in router.demand.seconds for model in data.models
+        lambda: (
+            sum(
+                sum(model.ttft_ms_buckets)
+                for _, data in router.demand.seconds
+                for model in data.models
+            )
+            == 1
         )
-        == 1
     )
 
 
@@ -244,7 +257,7 @@ async def test_a_client_that_leaves_stops_the_engine(
         await eventually(lambda: engine.turns)
     await leaving(client, way)
 
-    await asyncio.wait_for(stopped.wait(), 10)
+    await patiently(stopped.wait())
     await router.settled()
     await eventually(lambda: router.demand.total("arrivals") == 1)
     assert router.demand.total("completions") == router.demand.total("errors") == 0
@@ -305,7 +318,7 @@ async def test_a_client_that_takes_nothing_is_given_up(
     client = await router.client(limit=1024)
     await client.send(post_bytes(chat()))
 
-    await asyncio.wait_for(stopped.wait(), 15)
+    await patiently(stopped.wait())
     await router.settled()
 
 

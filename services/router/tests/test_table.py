@@ -37,9 +37,7 @@ def changed(key: ObjectKey, entry: RouteEntry | ServerEntry | None, revision: in
         entries[key] = entry
         return [pair for pair in published(entries, revision) if pair[0] == key]
     table_digest = published(entries)[0][1].table_digest
-    message = RoutePublished(
-        revision=revision, digest="", table_digest=table_digest, deleted=True
-    )
+    message = RoutePublished(revision=revision, digest="", table_digest=table_digest, deleted=True)
     return [(key, message)]
 
 
@@ -67,9 +65,7 @@ def test_a_part_that_is_missing_shows() -> None:
 
 
 @given(st.permutations(published(ENTRIES)), st.integers(0, 4))
-def test_the_order_and_grouping_of_parts_makes_no_difference(
-    messages: Messages, cut: int
-) -> None:
+def test_the_order_and_grouping_of_parts_makes_no_difference(messages: Messages, cut: int) -> None:
     table = RoutingTable().with_parts(messages[:cut]).with_parts(messages[cut:])
 
     assert table.is_complete

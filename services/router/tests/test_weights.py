@@ -17,9 +17,7 @@ def draws(weights: SmoothWeights, count: int, eligible: list[bool]) -> list[int 
 
 
 @given(WEIGHTS, st.integers(1, 3))
-def test_over_a_cycle_every_target_gets_exactly_its_share(
-    weights: list[int], cycles: int
-) -> None:
+def test_over_a_cycle_every_target_gets_exactly_its_share(weights: list[int], cycles: int) -> None:
     length = sum(weights) // gcd(*weights)
     drawn = Counter(draws(SmoothWeights(weights), length * cycles, [True] * len(weights)))
 
