@@ -4,16 +4,24 @@ Numbers are never reused. 1xxx: documents, 2xxx: objects, 3xxx: bus, 4xxx: platf
 6xxx: routes and requests.
 """
 
+import re
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from inferbus_contracts.base import EventData
 
 
+_FORM = "^IB-[0-9]{4}$"
+
+
 class ErrorCode(StrEnum):
-    """The stable code of a problem."""
+    """The stable code of a problem.
+
+    A code that a newer writer knows and this release doesn't is a member without a name: a reader
+    must not fail on the one message that says what failed.
+    """
 
     BROKEN_YAML = "IB-1001"
     NOT_A_DOCUMENT = "IB-1002"
@@ -62,11 +70,19 @@ class ErrorCode(StrEnum):
     ROUTE_CONFLICT = "IB-6001"
     NO_READY_ENDPOINT = "IB-6002"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str) or not re.fullmatch(_FORM, value):
+            return None
+        unknown = str.__new__(cls, value)
+        unknown._name_ = unknown._value_ = value
+        return unknown
+
 
 class Problem(EventData):
     """One thing that is wrong, told so that the reader can act on it."""
 
-    code: ErrorCode
+    code: Annotated[ErrorCode, WithJsonSchema({"type": "string", "pattern": _FORM})]
     message: str
     """What was wrong, in one sentence, without the place."""
     remedy: str = ""

@@ -1,4 +1,5 @@
 import pytest
+from pydantic import ValidationError
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
 
@@ -35,3 +36,11 @@ def test_long_values_end_in_an_ellipsis() -> None:
     assert shorten("x" * 200) == "x" * 200
     assert shorten("x" * 201) == "x" * 199 + "…"
     assert shorten({"a": 1}) == "{'a': 1}"
+
+
+def test_a_code_of_a_newer_release_is_kept_and_anything_else_refused() -> None:
+    told = Problem.model_validate_json('{"code":"IB-9999","message":"from tomorrow"}')
+    assert str(told) == "from tomorrow [IB-9999]"
+    assert Problem.model_validate_json(told.to_json()) == told
+    with pytest.raises(ValidationError):
+        Problem.model_validate({"code": "boom", "message": "no code at all"})
