@@ -73,7 +73,8 @@ def _fits(reading: _Reading, key: ObjectKey) -> bool:
 
 
 def _unknown(word: str, known: Collection[ObjectKey]) -> Problem:
-    names = {name: str(key) for key in known for name in (str(key), key.name)}
+    backwards = sorted(known, reverse=True)  # so that an object's name isn't its role's
+    names = {name: str(key) for key in backwards for name in (str(key), key.name)}
     near = difflib.get_close_matches(word, names, n=1)
     hint = f"did you mean {names[near[0]]}? " if near else ""
     listed = f"known are {_listed(known)}" if known else "nothing is known here yet"
