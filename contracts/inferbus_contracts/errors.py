@@ -12,7 +12,6 @@ from pydantic import Field, WithJsonSchema
 
 from inferbus_contracts.base import EventData
 
-
 _FORM = "^IB-[0-9]{4}$"
 
 

@@ -6,10 +6,11 @@ Invariant: each value has one parser, used by admission and by whoever acts on i
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_float
 
 PREFIX = "inferbus.dev/"
@@ -20,6 +21,27 @@ COMPAT = f"{PREFIX}compat"
 SCALER = f"{PREFIX}scaler"
 MODEL_NAME = f"{PREFIX}model-name"
 TOLERATIONS = f"{PREFIX}tolerations"
+AGGREGATION = f"{PREFIX}aggregation"
+"""On a policy or binding: what the values of its Prometheus metrics are of."""
+ENGINE = f"{PREFIX}engine"
+"""On an inference Service: which engine its pods run, a word of ModelServer.inferenceEngine."""
+ENGINE_PORT = f"{PREFIX}engine-port"
+"""On a pod: the port that its engine answers on."""
+OWNED_BY = f"{PREFIX}owned-by"
+"""On a ModelRoute: `owned_by` of its model in `/v1/models` (ruling "owner")."""
+CREATED_AT = f"{PREFIX}created-at"
+"""On a ModelRoute: when its model was created, RFC 3339 (llmaz spec 1.1)."""
+
+DECISION_ID = f"{PREFIX}decision-id"
+"""The decision that set the replicas last: a repeated request answers what the first did."""
+MANIFEST = f"{PREFIX}manifest"
+"""The file of the watched folder that an object comes from, relative to it."""
+SECRET_KEYS = f"{PREFIX}secret-keys"
+"""On a stored Secret: its keys, comma-separated; what remains of its values."""
+SURGE = f"{PREFIX}surge"
+"""On a pod: its group stands in for one that is being replaced."""
+REVISION_ALGORITHM = f"{PREFIX}revision-algorithm"
+"""On a ControllerRevision: how its name was computed."""
 
 _OBJECTIVE = re.compile(r"(?P<metric>[a-z]+)=(?P<limit>[^@]+)@(?P<percent>[0-9]+(?:\.[0-9]+)?)%")
 _CAPACITY = re.compile(r"(?P<unit>[a-z]+)=(?P<rate>[^/]+)/s")
@@ -38,6 +60,14 @@ class Compat(StrEnum):
 
     KTHENA_V01 = "kthena-v0.1"
     KTHENA_HEAD = "kthena-head"
+
+
+class Aggregation(StrEnum):
+    """What the value of a Prometheus query is of (autoscaling spec 5.5, D3)."""
+
+    TOTAL = "total"
+    AVERAGE = "average"
+    UTILISATION = "utilisation"
 
 
 class Scaler(StrEnum):
@@ -59,6 +89,18 @@ class CapacityUnit(StrEnum):
 
     REQUESTS = "requests"
     TOKENS = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregations:
+    """How the metrics of one policy are aggregated."""
+
+    default: Aggregation = Aggregation.TOTAL
+    by_metric: Mapping[str, Aggregation] = field(default_factory=dict)
+
+    def of(self, metric: str) -> Aggregation:
+        """How one metric is."""
+        return self.by_metric.get(metric, self.default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +147,19 @@ def parse_capacity(text: str) -> Capacity:
     return Capacity(unit=_word(CapacityUnit, match["unit"]), per_second=per_second)
 
 
+def parse_aggregations(text: str) -> Aggregations:
+    """Read e.g. `average`, or `gpu=utilisation,queue=average`; raises `ValueError`."""
+    default, by_metric = Aggregation.TOTAL, {}
+    for part in text.split(","):
+        name, equals, word = part.strip().rpartition("=")
+        way: Aggregation = _word(Aggregation, _SPELLINGS.get(word.strip(), word.strip()))
+        if equals:
+            by_metric[name.strip()] = way
+        else:
+            default = way
+    return Aggregations(default, by_metric)
+
+
 def parse_tolerations(text: str) -> list[dict[str, Any]]:
     """Read a JSON list of core/v1 tolerations; raises `ValueError` saying what is wrong."""
     try:
@@ -131,6 +186,9 @@ def problem_of(name: str, value: str) -> str | None:
     return None
 
 
+_SPELLINGS = {"utilization": "utilisation"}
+
+
 def _word(words: type[StrEnum], value: str) -> Any:
     if value not in set(words):
         raise ValueError(f"{value!r} is not one of {', '.join(sorted(words))}")
@@ -143,6 +201,12 @@ def _non_empty(value: str) -> str:
     return value
 
 
+def _port(value: str) -> int:
+    if not value.isdecimal() or not 0 < int(value) < 65536:
+        raise ValueError("should be a port, 1 to 65535")
+    return int(value)
+
+
 _PARSERS: dict[str, Any] = {
     OBJECTIVE: parse_objective,
     CAPACITY: parse_capacity,
@@ -151,6 +215,11 @@ _PARSERS: dict[str, Any] = {
     SCALER: lambda value: _word(Scaler, value),
     MODEL_NAME: _non_empty,
     TOLERATIONS: parse_tolerations,
+    AGGREGATION: parse_aggregations,
+    ENGINE: _non_empty,
+    ENGINE_PORT: _port,
+    OWNED_BY: _non_empty,
+    CREATED_AT: parse_time,
 }
 
 KNOWN = frozenset(_PARSERS)

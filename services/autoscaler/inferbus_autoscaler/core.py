@@ -11,7 +11,7 @@ from dataclasses import replace
 from inferbus_autoscaler.announce import announcement, options_digest
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Demanded, Event, Sampled
-from inferbus_autoscaler.facts import Compat, Facts, PolicyFacts
+from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.outcomes import Decide, Demand, Effect
 from inferbus_autoscaler.policy_compat import evaluate_compat
 from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
@@ -89,7 +89,7 @@ def _owned(state: TargetState, policy: PolicyFacts, facts: Facts) -> TargetState
 def _sampled(
     state: TargetState, policy: PolicyFacts, facts: Facts, event: Sampled, now_ms: int
 ) -> Evaluation | None:
-    if policy.compat is Compat.NONE:
+    if policy.compat is None:
         own = state if state.compat is None else replace(state, compat=None)
         return evaluate_sample(own, policy, facts, event, now_ms)
     last = state.decision
@@ -110,7 +110,7 @@ def _applied(
     if after.decision is not None and event.decision_id == facts.decision_id and not policy.mix:
         decision = replace(after.decision, applying=False)
         after = replace(after, decision=None if event.outcome in _AGAIN else decision)
-    if policy.compat is not Compat.NONE or event.outcome in _NOT_NOW:
+    if policy.compat is not None or event.outcome in _NOT_NOW:
         return after, None
     return after, evaluate_again(after, policy, facts, now_ms)
 
@@ -121,7 +121,7 @@ def _woken(
     if event.due_ms != state.timer_ms:
         return state, None
     after = replace(state, timer_ms=None)
-    if policy.compat is not Compat.NONE:
+    if policy.compat is not None:
         return after, None
     return after, evaluate_again(after, policy, facts, now_ms)
 
@@ -170,7 +170,7 @@ def _with_timer(
     state: TargetState, policy: PolicyFacts, facts: Facts, found: Evaluation, now_ms: int
 ) -> TargetState:
     timer_ms = None
-    if policy.compat is Compat.NONE and found.limited:
+    if policy.compat is None and found.limited:
         timer_ms = next_change(state, policy, facts, now_ms)
     return state if timer_ms == state.timer_ms else replace(state, timer_ms=timer_ms)
 

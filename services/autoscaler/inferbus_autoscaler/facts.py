@@ -6,26 +6,9 @@ default never changes its meaning: fields at their default are left out of the J
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from inferbus_autoscaler.stamps import MOST_STAMPS
-
-
-class Compat(StrEnum):
-    """Whose rules decide (annotation `inferbus.dev/compat`)."""
-
-    NONE = ""
-    """The decider's own rules."""
-    KTHENA_HEAD = "kthena-head"
-    KTHENA_V01 = "kthena-v0.1"
-
-
-class ApplyMode(StrEnum):
-    """What happens to a decision (annotation `inferbus.dev/mode`)."""
-
-    AUTO = "auto"
-    ADVISE = "advise"
-    APPROVE = "approve"
+from inferbus_contracts.resources.annotations import ApplyMode, Compat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +89,7 @@ class PolicyFacts:
     mix: bool = False
     """True: the optimizer splits the total over the targets; False: there is exactly one."""
     cost_expansion_rate_percent: int = 200
-    compat: Compat = Compat.NONE
+    compat: Compat | None = None
     apply: ApplyMode = ApplyMode.AUTO
     most_stamps: int = MOST_STAMPS
     """Longest history of one value; `policy_check.fitted` lowers it where records get large."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from inferbus_autoscaler.facts import Compat, PolicyFacts, PolicyTarget, StepPolicy
+from inferbus_autoscaler.facts import PolicyFacts, PolicyTarget, StepPolicy
 from inferbus_autoscaler.policy_held_window import LONGEST_MS
 from inferbus_autoscaler.stamps import MOST_STAMPS
 from inferbus_autoscaler.worst_record import worst_record_bytes
@@ -100,7 +100,7 @@ def _broken_target_rules(
     low, high = target.min_replicas, target.max_replicas
     if low < 0:
         yield "minReplicas", low, "must be 0 or more"
-    if low > high and policy.compat is Compat.NONE:
+    if low > high and policy.compat is None:
         yield "minReplicas", low, f"must not exceed maxReplicas ({high})"
     if target.cost < 0:
         yield "cost", target.cost, "must be 0 or more"
@@ -125,7 +125,7 @@ def _behaviour_problems(policy: PolicyFacts) -> Iterator[Problem]:
 def _step_problems(policy: PolicyFacts, where: str, steps: StepPolicy) -> Iterator[Problem]:
     yield from _duration_problems(policy, f"{where}.period", steps.period_ms)
     yield from _duration_problems(policy, f"{where}.stabilizationWindow", steps.stabilisation_ms)
-    if steps.select not in ("Or", "And") and policy.compat is Compat.NONE:
+    if steps.select not in ("Or", "And") and policy.compat is None:
         yield _problem(policy, f"{where}.selectPolicy", steps.select, "must be Or or And")
     for name, value in (("instances", steps.instances), ("percent", steps.percent)):
         if value < 0:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Sampled, TargetReading
-from inferbus_autoscaler.facts import Compat, Facts, PolicyFacts
+from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.policy_compat_head import CompatLoop, run_loop
 from inferbus_autoscaler.policy_correction import (
     HEAD_MIX_RULES,
@@ -31,6 +31,7 @@ from inferbus_autoscaler.stamps import shortened
 from inferbus_autoscaler.state import CompatMemory, TargetState
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
+from inferbus_contracts.resources.annotations import Compat
 
 _EXTERNAL = frozenset(
     {MetricKind.EXTERNAL_TOTAL, MetricKind.EXTERNAL_AVERAGE, MetricKind.EXTERNAL_UTILISATION}

@@ -6,10 +6,10 @@ one is being applied, unless that while is over.
 """
 
 from inferbus_autoscaler.evaluation import Evaluation
-from inferbus_autoscaler.facts import ApplyMode
 from inferbus_autoscaler.policy_limits import binding
 from inferbus_autoscaler.state import LastDecision
 from inferbus_contracts.events.scaling import Limiter, Mode
+from inferbus_contracts.resources.annotations import ApplyMode
 
 
 def worth_saying(

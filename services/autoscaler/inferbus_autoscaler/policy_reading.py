@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from inferbus_autoscaler.facts import (
-    ApplyMode,
     Behaviour,
-    Compat,
     MetricTarget,
     PanicPolicy,
     PolicyFacts,
@@ -15,6 +13,7 @@ from inferbus_autoscaler.facts import (
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import annotations as names
+from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
 from inferbus_contracts.scaling_intents import ScalingIntent
@@ -50,7 +49,7 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         ),
         mix=intent.mix,
         cost_expansion_rate_percent=intent.cost_expansion_rate_percent,
-        compat=Compat(names.compat_of(words) or ""),
+        compat=names.compat_of(words),
         apply=_apply_mode(words),
     )
 

@@ -6,7 +6,7 @@ reason to tell. Invariant: no decision of the policy has a larger record.
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import MetricValue, Sampled, TargetReading
-from inferbus_autoscaler.facts import Compat, DeciderSettings, Facts, PolicyFacts, TargetFacts
+from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_correction import CompatWindows
 from inferbus_autoscaler.policy_held_window import LONGEST_MS, HeldWindow
@@ -110,7 +110,7 @@ def _state(policy: PolicyFacts) -> TargetState:
         owner=(_UID, _UID),
         changed_ms=_LATE_MS,
         reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS),
-        history=_history(policy) if policy.compat is Compat.NONE else History(),
+        history=_history(policy) if policy.compat is None else History(),
         standings=tuple(
             Standing(target=target.key, uid=_UID, generation=_MANY, replicas=_MANY)
             for target in policy.targets
@@ -124,7 +124,7 @@ def _state(policy: PolicyFacts) -> TargetState:
             applying=True,
         ),
         timer_ms=_LATE_MS,
-        compat=None if policy.compat is Compat.NONE else _compat_memory(policy),
+        compat=None if policy.compat is None else _compat_memory(policy),
     )
 
 

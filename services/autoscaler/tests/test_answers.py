@@ -3,10 +3,10 @@
 import pytest
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.facts import ApplyMode
 from inferbus_autoscaler.outcomes import Decide
 from inferbus_contracts.deciding import Applied
 from inferbus_contracts.events.scaling import ApplyOutcome, Limiter
+from inferbus_contracts.resources.annotations import ApplyMode
 from services.autoscaler.tests.builders import KEY, T0, Fleet, policy, sample
 
 

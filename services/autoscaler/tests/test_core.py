@@ -7,11 +7,12 @@ import pytest
 
 from inferbus_autoscaler.core import decide
 from inferbus_autoscaler.events import Demanded
-from inferbus_autoscaler.facts import Behaviour, Compat, StepPolicy
+from inferbus_autoscaler.facts import Behaviour, StepPolicy
 from inferbus_autoscaler.outcomes import Decide
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.deciding import ClearTimer
 from inferbus_contracts.events.scaling import Limiter
+from inferbus_contracts.resources.annotations import Compat
 from services.autoscaler.tests.builders import (
     KEY,
     T0,
@@ -146,7 +147,7 @@ def test_switching_to_compat_and_back_mixes_no_histories() -> None:
     fleet = Fleet(10, policy(behaviour=STEADY))
     fleet.run([100] * 3)
     remembered = []
-    for compat in (Compat.KTHENA_HEAD, Compat.NONE):
+    for compat in (Compat.KTHENA_HEAD, None):
         fleet.policy = replace(fleet.policy, compat=compat)
         fleet.run([100])
         state = fleet.state

@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.facts import Behaviour, Compat, PanicPolicy, PolicyFacts, StepPolicy
+from inferbus_autoscaler.facts import Behaviour, PanicPolicy, PolicyFacts, StepPolicy
 from inferbus_autoscaler.outcomes import Demand
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.events.scaling import Mode
+from inferbus_contracts.resources.annotations import Compat
 from services.autoscaler.tests.builders import (
     FREE,
     STEP_MS,
@@ -29,15 +30,15 @@ from services.autoscaler.tests.builders import (
     sample,
 )
 
-DEFAULT, HEAD, V01 = Compat.NONE, Compat.KTHENA_HEAD, Compat.KTHENA_V01
+DEFAULT, HEAD, V01 = None, Compat.KTHENA_HEAD, Compat.KTHENA_V01
 
 
-def under(compat: Compat, the_policy: PolicyFacts) -> PolicyFacts:
+def under(compat: Compat | None, the_policy: PolicyFacts) -> PolicyFacts:
     return replace(the_policy, compat=compat)
 
 
 def replicas(
-    compat: Compat,
+    compat: Compat | None,
     start: int,
     loads: Sequence[float | None],
     the_policy: PolicyFacts,
@@ -51,26 +52,26 @@ STEADY = policy(behaviour=Behaviour(scale_down=StepPolicy(period_ms=0, stabilisa
 
 @pytest.mark.parametrize(("compat", "last"), [(DEFAULT, 2), (HEAD, 2), (V01, 10)])
 def test_as_d01_windows_hold_recommendations_not_what_they_were_limited_to(
-    compat: Compat, last: int
+    compat: Compat | None, last: int
 ) -> None:
     """T48, T49: with the limited value in the window, it never scales down."""
     assert replicas(compat, 10, [100] * 3 + [20] * 40, STEADY)[-1] == last
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 1), (HEAD, 10)])
-def test_as_d02_the_band_is_around_the_current_number(compat: Compat, expected: int) -> None:
+def test_as_d02_the_band_is_around_the_current_number(compat: Compat | None, expected: int) -> None:
     """T4: ten replicas stay up though one carries the load."""
     assert replicas(compat, 10, [10], policy()) == [expected]
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 10), (HEAD, 11)])
-def test_as_d02_one_percent_more_load_changes_nothing(compat: Compat, expected: int) -> None:
+def test_as_d02_one_percent_more_load_changes_nothing(compat: Compat | None, expected: int) -> None:
     """T7: no hysteresis, flapping by one."""
     assert replicas(compat, 10, [101], policy()) == [expected]
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 5), (HEAD, 2)])
-def test_as_d03_an_average_over_its_target_scales_up(compat: Compat, expected: int) -> None:
+def test_as_d03_an_average_over_its_target_scales_up(compat: Compat | None, expected: int) -> None:
     """T28: upstream scales down under overload."""
     the_policy = under(compat, policy(metrics={"load": 80.0}))
     average = sample([metric(95.0, kind=MetricKind.EXTERNAL_AVERAGE)])
@@ -80,13 +81,15 @@ def test_as_d03_an_average_over_its_target_scales_up(compat: Compat, expected: i
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 20), (HEAD, 10)])
-def test_as_d04_a_failed_pod_does_not_freeze_its_target(compat: Compat, expected: int) -> None:
+def test_as_d04_a_failed_pod_does_not_freeze_its_target(
+    compat: Compat | None, expected: int
+) -> None:
     fleet = Fleet(10, under(compat, policy()))
     assert fleet.sample(200, failed_pods=1) == expected
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 4), (V01, 10)])
-def test_as_d05_an_unready_pod_does_not_either(compat: Compat, expected: int) -> None:
+def test_as_d05_an_unready_pod_does_not_either(compat: Compat | None, expected: int) -> None:
     fleet = Fleet(10, under(compat, policy()))
     assert fleet.sample(40, ready_pods=8, unready_pods=2) == expected
 
@@ -99,7 +102,9 @@ def test_as_d05_a_replica_that_lost_its_readiness_is_not_taken_away_with_its_loa
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 1), (HEAD, 2)])
-def test_as_d12_a_target_without_replicas_adds_no_load(compat: Compat, expected: int) -> None:
+def test_as_d12_a_target_without_replicas_adds_no_load(
+    compat: Compat | None, expected: int
+) -> None:
     """T21: upstream counts the empty target as one that carries its share."""
     the_facts = mix_facts((3, 0), compat=compat)
     _, effects = decide(TargetState(), mix_sample((5.0, None)), the_facts, T0)
@@ -125,7 +130,7 @@ def test_as_d10_no_data_never_scales_down() -> None:
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 20), (HEAD, 10)])
-def test_as_d10_partial_data_scales_up(compat: Compat, expected: int) -> None:
+def test_as_d10_partial_data_scales_up(compat: Compat | None, expected: int) -> None:
     fleet = Fleet(10, under(compat, policy()))
     assert fleet.sample(200, missing_pods=1) == expected
 
@@ -137,7 +142,7 @@ def test_as_d10_a_value_that_is_no_number_never_scales_down() -> None:
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 5), (HEAD, 4)])
-def test_as_d11_a_missing_metric_blocks_scaling_down(compat: Compat, expected: int) -> None:
+def test_as_d11_a_missing_metric_blocks_scaling_down(compat: Compat | None, expected: int) -> None:
     """T32."""
     fleet = Fleet(5, under(compat, policy(metrics={"load": 10.0, "b": 2.0})))
     assert fleet.sample(33) == expected
@@ -145,7 +150,7 @@ def test_as_d11_a_missing_metric_blocks_scaling_down(compat: Compat, expected: i
 
 @pytest.mark.parametrize(("compat", "mode"), [(DEFAULT, Mode.PANIC), (HEAD, Mode.STABLE)])
 def test_as_d14_the_panic_threshold_looks_at_the_load_before_the_bounds(
-    compat: Compat, mode: Mode
+    compat: Compat | None, mode: Mode
 ) -> None:
     """T64."""
     gate = PanicPolicy(threshold_percent=200, hold_ms=60_000, percent=1000, period_ms=10_000)
@@ -156,7 +161,7 @@ def test_as_d14_the_panic_threshold_looks_at_the_load_before_the_bounds(
 
 
 @pytest.mark.parametrize(("compat", "expected"), [(DEFAULT, 3), (HEAD, 4)])
-def test_as_d15_a_noisy_quotient_adds_no_replica(compat: Compat, expected: int) -> None:
+def test_as_d15_a_noisy_quotient_adds_no_replica(compat: Compat | None, expected: int) -> None:
     """T36: 2.1 / 0.7 is 3.0000000000000004 in float64."""
     noisy = policy(metrics={"load": 0.7}, tolerance_percent=0)
     external = sample([metric(2.1, kind=MetricKind.EXTERNAL_TOTAL)])
@@ -176,7 +181,7 @@ def test_as_d17_zero_is_left_where_there_is_data(
     from_zero = policy(bounds=(0, 10), behaviour=Behaviour(scale_up=steps))
     external = [metric(25.0, kind=MetricKind.EXTERNAL_TOTAL)]
 
-    def story(compat: Compat) -> list[int]:
+    def story(compat: Compat | None) -> list[int]:
         fleet, seen = Fleet(0, under(compat, from_zero)), []
         for _ in range(3):
             fleet.feed(sample(external, fleet.now_ms, ready_pods=0))
@@ -200,7 +205,7 @@ def test_as_d17_a_small_share_still_moves() -> None:
 def test_as_d19_an_edit_of_the_policy_forgets_nothing(behaviour: Behaviour) -> None:
     """Upstream scales down at once after any edit under low load."""
 
-    def story(compat: Compat) -> int:
+    def story(compat: Compat | None) -> int:
         fleet = Fleet(10, under(compat, policy(behaviour=behaviour)))
         fleet.run([100] * 3)
         fleet.policy = replace(fleet.policy, generation=2, tolerance_percent=5)

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.facts import Behaviour, Compat, PolicyFacts, StepPolicy
+from inferbus_autoscaler.facts import Behaviour, PolicyFacts, StepPolicy
+from inferbus_contracts.resources.annotations import Compat
 from services.autoscaler.tests.builders import STEP_MS, WEBHOOK_DEFAULTS, Fleet, policy, sample
 
 MINUTE_MS = 60_000
@@ -29,7 +30,7 @@ behaviours = st.sampled_from([Behaviour(), WEBHOOK_DEFAULTS, STEADY])
 @settings(max_examples=60)
 @given(st.lists(samples, min_size=1, max_size=25), behaviours, compats, st.integers(0, 60))
 def test_the_bounds_always_hold(
-    story: list[dict[str, Any]], behaviour: Behaviour, compat: Compat, start: int
+    story: list[dict[str, Any]], behaviour: Behaviour, compat: Compat | None, start: int
 ) -> None:
     fleet = Fleet(start, policy(bounds=(2, 40), behaviour=behaviour, compat=compat))
     for each in story:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.facts import Compat
 from inferbus_autoscaler.outcomes import Demand
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.deciding import Applied
 from inferbus_contracts.events.scaling import ApplyOutcome, ScalingDemanded
+from inferbus_contracts.resources.annotations import Compat
 from services.autoscaler.tests.builders import MIX, STEP_MS, T0, mix_facts, mix_sample
 
 

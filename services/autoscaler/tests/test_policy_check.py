@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from inferbus_autoscaler.facts import (
-    Behaviour,
-    Compat,
-    MetricTarget,
-    PanicPolicy,
-    PolicyTarget,
-    StepPolicy,
-)
+from inferbus_autoscaler.facts import Behaviour, MetricTarget, PanicPolicy, PolicyTarget, StepPolicy
 from inferbus_autoscaler.policy_check import problems_of
+from inferbus_contracts.resources.annotations import Compat
 from services.autoscaler.tests.builders import KEY, POLICY, WEBHOOK_DEFAULTS, policy
 
 ONE = PolicyTarget(key=KEY, min_replicas=1, max_replicas=9)

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from inferbus_autoscaler.facts import Compat
 from inferbus_autoscaler.state import SCHEMA, TargetState
 from inferbus_contracts.canonical import canonical_json
 from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.resources.annotations import Compat
 from services.autoscaler.tests.builders import WEBHOOK_DEFAULTS, Fleet, policy
 
 
-@pytest.mark.parametrize("compat", Compat)
-def test_a_state_survives_the_log(compat: Compat) -> None:
+@pytest.mark.parametrize("compat", [None, *Compat])
+def test_a_state_survives_the_log(compat: Compat | None) -> None:
     fleet = Fleet(3, policy(behaviour=WEBHOOK_DEFAULTS, compat=compat))
     for load in [50, 500, None, 20, 700, 10]:
         fleet.run([load])

@@ -7,6 +7,7 @@ from inferbus_cli.documents import at, condition
 from inferbus_cli.units import age
 from inferbus_cli.views import Column, Row, field
 from inferbus_contracts.events.scaling import Limiter
+from inferbus_contracts.resources.annotations import SECRET_KEYS
 from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY,
     AUTOSCALING_POLICY_BINDING,
@@ -27,7 +28,6 @@ from inferbus_contracts.resources.kinds import (
     POD,
     SECRET,
 )
-from inferbus_shared.objects.secrets import KEYS_ANNOTATION
 
 
 def columns_of(token: str) -> tuple[Column, ...]:
@@ -186,7 +186,7 @@ def _data_keys(row: Row) -> str:
 
 def _secret_keys(row: Row) -> str:
     annotations = at(row.object, "metadata.annotations") or {}
-    return str(len([key for key in str(annotations.get(KEYS_ANNOTATION, "")).split(",") if key]))
+    return str(len([key for key in str(annotations.get(SECRET_KEYS, "")).split(",") if key]))
 
 
 def _ports(row: Row) -> str:

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import PREFIX
+from inferbus_contracts.resources.annotations import (
+    AGGREGATION,
+    Aggregation,
+    Aggregations,
+    parse_aggregations,
+)
 from inferbus_contracts.resources.metadata import LabelSelector
 from inferbus_contracts.resources.metric_sources import (
     MetricEndpoint,
@@ -25,57 +30,31 @@ from inferbus_metrics_collector.policy_access import request_path, server_url_pr
 from inferbus_metrics_collector.policy_names import families_of
 from inferbus_metrics_collector.policy_selection import Selector, selector
 
-AGGREGATION = f"{PREFIX}aggregation"
-"""Annotation of a policy or binding: `average` for all its Prometheus metrics, or
-`name=average,other=utilisation` for single ones. Without it a value is a total."""
-
 _KINDS = {
-    "total": MetricKind.EXTERNAL_TOTAL,
-    "average": MetricKind.EXTERNAL_AVERAGE,
-    "utilisation": MetricKind.EXTERNAL_UTILISATION,
-    "utilization": MetricKind.EXTERNAL_UTILISATION,
+    Aggregation.TOTAL: MetricKind.EXTERNAL_TOTAL,
+    Aggregation.AVERAGE: MetricKind.EXTERNAL_AVERAGE,
+    Aggregation.UTILISATION: MetricKind.EXTERNAL_UTILISATION,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregations:
-    """What the values of Prometheus queries are of (autoscaling spec 5.5, D3)."""
-
-    default: MetricKind = MetricKind.EXTERNAL_TOTAL
-    by_metric: Mapping[str, MetricKind] | None = None
-
-    def of(self, metric: str) -> MetricKind:
-        """What the value of one metric is of."""
-        return (self.by_metric or {}).get(metric, self.default)
 
 
 def aggregations(owner: ObjectKey, annotations: Mapping[str, str]) -> Aggregations:
     """What the annotation says; raises `ProblemsError` when it can't be understood."""
     text = annotations.get(AGGREGATION)
-    return Aggregations() if text is None else _parse(owner, text)
-
-
-def _parse(owner: ObjectKey, text: str) -> Aggregations:
-    default, by_metric = MetricKind.EXTERNAL_TOTAL, {}
-    for part in text.split(","):
-        name, equals, word = part.strip().rpartition("=")
-        kind = _KINDS.get(word.strip())
-        if kind is None:
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.VALUE_OUT_OF_RANGE,
-                    message="is neither a way to aggregate nor metric=way",
-                    object=str(owner),
-                    field=f"metadata.annotations[{AGGREGATION}]",
-                    value=text,
-                    remedy="use total, average or utilisation, e.g. average or gpu=utilisation",
-                )
+    if text is None:
+        return Aggregations()
+    try:
+        return parse_aggregations(text)
+    except ValueError as error:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.VALUE_OUT_OF_RANGE,
+                message=f"is no way to aggregate: {error}",
+                object=str(owner),
+                field=f"metadata.annotations[{AGGREGATION}]",
+                value=text,
+                remedy="use total, average or utilisation, e.g. average or gpu=utilisation",
             )
-        if equals:
-            by_metric[name.strip()] = kind
-        else:
-            default = kind
-    return Aggregations(default, by_metric)
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +114,7 @@ class MetricReader:
             name=name,
             server_url=source.server_url.rstrip("/"),
             query=source.query,
-            kind=self.aggregations.of(name),
+            kind=_KINDS[self.aggregations.of(name)],
         )
 
     def _selector(self, labels: Mapping[str, str], narrowed: LabelSelector | None) -> Selector:

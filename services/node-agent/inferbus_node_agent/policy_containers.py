@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.resources.annotations import ENGINE_PORT, MODEL_NAME
 from inferbus_node_agent.pods import Container, Pod
 
 SIMULATOR = "inferbus_engine_simulator.main:main"
@@ -21,10 +22,6 @@ ENGINE_AGENT = "inferbus_engine_agent.main:main"
 RESPONDER = "inferbus_engine_simulator.responder:main"
 PAUSE = "inferbus_node_agent.pause:main"
 """Entry points by name: services never import one another."""
-
-ENGINE_PORT_ANNOTATION = "inferbus.dev/engine-port"
-"""On a pod: the port of the ModelServer that selects it."""
-MODEL_NAME_ANNOTATION = "inferbus.dev/model-name"
 
 _ENGINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("vllm", re.compile(r"vllm")),
@@ -118,7 +115,7 @@ def engine_container(pod: Pod) -> Container:
     for container in candidates:
         if engine_kind(container):
             return container
-    wanted = pod.metadata.annotations.get(ENGINE_PORT_ANNOTATION, "")
+    wanted = pod.metadata.annotations.get(ENGINE_PORT, "")
     for container in candidates:
         if wanted and wanted in {str(number) for number in _known_ports(container)}:
             return container
@@ -200,11 +197,9 @@ def _engine_defaults(pod: Pod, container: Container) -> dict[str, str]:
     """What the simulator can't read from a command line that names no program or no model."""
     defaults = {
         "INFERBUS_ENGINE_SIMULATOR_ENGINE": engine_kind(container) or "openai",
-        "INFERBUS_ENGINE_SIMULATOR_DEFAULT_MODEL": pod.metadata.annotations.get(
-            MODEL_NAME_ANNOTATION, ""
-        ),
+        "INFERBUS_ENGINE_SIMULATOR_DEFAULT_MODEL": pod.metadata.annotations.get(MODEL_NAME, ""),
     }
-    port = pod.metadata.annotations.get(ENGINE_PORT_ANNOTATION) or serving_port(container)
+    port = pod.metadata.annotations.get(ENGINE_PORT) or serving_port(container)
     if port:
         defaults["INFERBUS_ENGINE_SIMULATOR_DEFAULT_PORT"] = str(port)
     return {name: value for name, value in defaults.items() if value}

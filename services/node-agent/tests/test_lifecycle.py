@@ -64,14 +64,14 @@ async def test_a_deleted_pod_is_stopped_and_forgotten(world: World) -> None:
 
 async def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(world: World) -> None:
     await world.start()
-    script = 'trap "echo asked" TERM; while :; do sleep 0.05; done'
+    script = 'trap "echo asked" TERM; echo set; while :; do sleep 0.05; done'
     document = pod("a", container("main", "sh", "-c", script), terminationGracePeriodSeconds=1)
     uid = world.pods.apply(document)
     await world.until_ready(uid)
     await eventually(lambda: world.running())
     log = world.directory / "run" / uid / "main.log"
+    await eventually(lambda: "set" in log.read_text())
     copy = world.directory / "log"
-    log.touch()
     copy.hardlink_to(log)
     world.pods.apply(deleted(document))
     await world.until_gone(uid)

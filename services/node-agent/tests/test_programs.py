@@ -6,11 +6,10 @@ import pytest
 from node_agent_builders import container, pod
 
 from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.resources.annotations import ENGINE_PORT, MODEL_NAME
 from inferbus_node_agent.pods import parse_pod
 from inferbus_node_agent.policy_containers import (
     ENGINE_AGENT,
-    ENGINE_PORT_ANNOTATION,
-    MODEL_NAME_ANNOTATION,
     PAUSE,
     RESPONDER,
     SIMULATOR,
@@ -92,7 +91,7 @@ def test_else_the_one_that_has_the_model_servers_port() -> None:
         container("web", image="nginx:1", ports=[{"containerPort": 80}]),
         container("server", "serve", "--port", "9000", image="example/server:1"),
     )
-    hint = {"annotations": {ENGINE_PORT_ANNOTATION: "9000"}}
+    hint = {"annotations": {ENGINE_PORT: "9000"}}
     assert engine_container(parse_pod(pod("a", *containers, metadata=hint))).name == "server"
     assert engine_container(parse_pod(pod("a", *containers))).name == "web"
 
@@ -117,7 +116,7 @@ def test_arguments_alone_are_completed_by_what_the_image_says() -> None:
     document = pod(
         "a",
         container("e", image="vllm/vllm-openai:1", args=["--max-model-len", "4096"]),
-        metadata={"annotations": {MODEL_NAME_ANNOTATION: "chat", ENGINE_PORT_ANNOTATION: "8000"}},
+        metadata={"annotations": {MODEL_NAME: "chat", ENGINE_PORT: "8000"}},
     )
     found = program(document, "e")
     assert found == ForkedProgram(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
-from inferbus_contracts.resources.annotations import PREFIX
+from inferbus_contracts.resources.annotations import CREATED_AT, OWNED_BY
 from inferbus_contracts.resources.booster import ModelBooster
 from inferbus_contracts.resources.inference import InferenceService, Playground
 from inferbus_contracts.resources.kinds import KINDS, find_kind
@@ -24,12 +24,6 @@ ORIGIN_KINDS = frozenset(
     {kinds.MODEL_BOOSTER, kinds.PLAYGROUND, kinds.INFERENCE_SERVICE, kinds.OPEN_MODEL}
 )
 """Kinds whose objects say something about the routes that were expanded from them."""
-
-OWNED_BY = f"{PREFIX}owned-by"
-"""Annotation of an expanded route: who owns its model."""
-
-CREATED_AT = f"{PREFIX}created-at"
-"""Annotation of an expanded route: when its model was made, RFC 3339."""
 
 _GIVES_WAY = frozenset({kinds.PLAYGROUND, kinds.INFERENCE_SERVICE})
 

@@ -10,13 +10,13 @@ from typing import Any
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_shared.worklist import Worklist
 from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_objects import (
-    DECISION_ANNOTATION,
     SCALE_MANAGER,
     last_manager,
 )
@@ -110,4 +110,4 @@ def decision_of(fact: SpecChanged) -> str:
     """The decision that a change of replicas follows from; empty for other changes."""
     annotations = fact.object.get("metadata", {}).get("annotations", {})
     by_decision = fact.changed_by == SCALE_MANAGER
-    return str(annotations.get(DECISION_ANNOTATION, "")) if by_decision else ""
+    return str(annotations.get(DECISION_ID, "")) if by_decision else ""

@@ -17,13 +17,13 @@ from inferbus_contracts.api.objects import (
 )
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_contracts.resources.kinds import POD
 from inferbus_shared.clock import Clock
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.object_store import ObjectStore, StaleError, too_contested
 from inferbus_spec_watcher.policies import Policies
 from inferbus_spec_watcher.policy_objects import (
-    DECISION_ANNOTATION,
     Written,
     check,
     mark_deleted,
@@ -173,7 +173,7 @@ def _needed(key: ObjectKey, written: Written) -> Changes:
 
 def _decided(stored: StoredObject, decision_id: str, role: str, number: int) -> bool:
     annotations = stored.object["metadata"].get("annotations", {})
-    same = annotations.get(DECISION_ANNOTATION) == decision_id
+    same = annotations.get(DECISION_ID) == decision_id
     return same and replicas(stored.object, role) == number
 
 

@@ -12,13 +12,12 @@ from typing import Any
 from inferbus_contracts.api.objects import AppliedDocument
 from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import MANIFEST
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_objects import owners_of
 
 FOLDER = "folder"
 """Manager of what the folder applies."""
-FILE_ANNOTATION = "inferbus.dev/manifest"
-"""The file of the folder that an object comes from, relative to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def is_settled(look: Look, before: Look | None, now_ns: int, interval_ns: int) -
 def marked(document: AppliedDocument, file: str) -> AppliedDocument:
     """The document with the file it comes from."""
     metadata = document.object.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), FILE_ANNOTATION: file}
+    annotations = {**(metadata.get("annotations") or {}), MANIFEST: file}
     body: dict[str, Any] = {**document.object}
     body["metadata"] = {**metadata, "annotations": annotations}
     return document.model_copy(update={"object": body})
@@ -76,7 +75,7 @@ def left_out(
     """
     defined = frozenset[ObjectKey]().union(*files.values())
     for key, stored in objects:
-        origin = (stored.object["metadata"].get("annotations") or {}).get(FILE_ANNOTATION)
+        origin = (stored.object["metadata"].get("annotations") or {}).get(MANIFEST)
         ours = FOLDER in owners_of(stored.object) and origin is not None
         if ours and key not in defined and origin not in unread and not _is_shared(stored):
             yield key, stored

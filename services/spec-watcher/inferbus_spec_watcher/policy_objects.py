@@ -15,6 +15,7 @@ from inferbus_contracts.canonical import digest
 from inferbus_contracts.envelope import format_time
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_contracts.resources.kinds import kind_of
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_fields import (
@@ -31,8 +32,6 @@ STAMP_MANAGER = "spec-watcher"
 EXPANDER = "expander"
 BUILT_IN = "built-in"
 """Manager of objects that come with the platform."""
-DECISION_ANNOTATION = "inferbus.dev/decision-id"
-"""The decision that set the replicas last: a repeated request answers what the first did."""
 
 _HAND_OVER = frozenset({SCALE_MANAGER, STAMP_MANAGER})
 _NOT_SPEC = ("apiVersion", "kind", "metadata", "status")
@@ -183,7 +182,7 @@ def scale(stored: StoredObject, role: str, replicas: int, decision_id: str) -> W
 
     Raises `KeyError` when it has no such role.
     """
-    annotation = {"metadata": {"annotations": {DECISION_ANNOTATION: decision_id}}}
+    annotation = {"metadata": {"annotations": {DECISION_ID: decision_id}}}
     result = merge(stored.object, owners_of(stored.object), annotation, SCALE_MANAGER, force=True)
     return _updated(
         stored, with_replicas(result.object, role, replicas), result.owners, SCALE_MANAGER

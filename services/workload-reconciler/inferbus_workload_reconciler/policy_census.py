@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from inferbus_contracts.resources.annotations import SURGE
 from inferbus_workload_reconciler.observed import Observed, ObservedPod, is_orphan, is_owned
 from inferbus_workload_reconciler.policy_templates import Freshness, Shape, TemplateBook
 from inferbus_workload_reconciler.workload import ReplicaId, RoleTemplate, Slot, WorkloadSpec
-
-SURGE = "inferbus.dev/surge"
-"""Annotation of the pods of a group that stands in while others are replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,11 @@ are not in them.
 from collections.abc import Mapping, Sequence
 
 from inferbus_contracts.events.workload import GroupFact, PodFact, RoleFact, WorkloadObserved
+from inferbus_contracts.resources.annotations import PREFIX
 from inferbus_workload_reconciler.core import Plan
 from inferbus_workload_reconciler.observed import ObservedPod
 from inferbus_workload_reconciler.policy_census import Fleet, ReplicaView
 from inferbus_workload_reconciler.workload import ReplicaId, WorkloadSpec
-
-OWN_ANNOTATIONS = "inferbus.dev/"
 
 
 def observed_facts(
@@ -102,7 +101,7 @@ def _pod(
         revision=pod.labels.get(workload.convention.revision_label, ""),
         labels=dict(pod.labels),
         annotations={
-            key: value for key, value in pod.annotations.items() if key.startswith(OWN_ANNOTATIONS)
+            key: value for key, value in pod.annotations.items() if key.startswith(PREFIX)
         },
         restarts=pod.restarts,
         starting_since_ms=pod.created_ms,

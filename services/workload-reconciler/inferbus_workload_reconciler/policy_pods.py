@@ -7,7 +7,7 @@ template's own content passes through unread, and rendering the same slot twice 
 from collections.abc import Mapping
 from typing import Any
 
-from inferbus_workload_reconciler.policy_census import SURGE
+from inferbus_contracts.resources.annotations import SURGE
 from inferbus_workload_reconciler.policy_plugins import apply_plugins
 from inferbus_workload_reconciler.policy_topology import spread_fields
 from inferbus_workload_reconciler.workload import (

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from inferbus_contracts.canonical import digest
+from inferbus_contracts.resources.annotations import REVISION_ALGORITHM
 from inferbus_workload_reconciler.observed import controller_of, is_orphan, is_owned
 from inferbus_workload_reconciler.workload import PodTemplate, RoleTemplate, WorkloadSpec
 
 HISTORY_LIMIT = 10
 """Snapshots kept beyond those that are referenced, as for a Deployment's history."""
-
-HASH_ALGORITHM = "inferbus.dev/revision-algorithm"
-"""Annotation of snapshots: how their label was computed."""
 
 HASH_LENGTH = 10
 _DIGITS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrstv")
@@ -158,7 +156,7 @@ def render_snapshot(workload: WorkloadSpec, label: str, number: int) -> dict[str
                 workload.convention.name_label: workload.name,
                 workload.convention.revision_label: label,
             },
-            "annotations": {HASH_ALGORITHM: "1"},
+            "annotations": {REVISION_ALGORITHM: "1"},
             "ownerReferences": [workload.owner_reference],
         },
         "revision": number,

@@ -15,11 +15,9 @@ from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import SECRET_KEYS
 from inferbus_contracts.resources.kinds import SECRET
 from inferbus_contracts.subjects import escape
-
-KEYS_ANNOTATION = "inferbus.dev/secret-keys"
-"""On a stored Secret: its keys, comma-separated; what remains of its values."""
 
 
 class SecretFiles:
@@ -87,7 +85,7 @@ def take_values(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     metadata = document.get("metadata") or {}
     values = _values(document)
     bare = {key: value for key, value in document.items() if key not in ("data", "stringData")}
-    annotations = {**(metadata.get("annotations") or {}), KEYS_ANNOTATION: ",".join(sorted(values))}
+    annotations = {**(metadata.get("annotations") or {}), SECRET_KEYS: ",".join(sorted(values))}
     return {**bare, "metadata": {**metadata, "annotations": annotations}}, values
 
 

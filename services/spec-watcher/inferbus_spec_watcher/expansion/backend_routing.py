@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from inferbus_contracts.admission.rules_connector import CONNECTOR_TYPES, transfer_config
+from inferbus_contracts.resources.annotations import OWNED_BY
 from inferbus_contracts.resources.booster import BackendType, ModelBooster, WorkerType
 from inferbus_contracts.resources.kinds import MODEL_ROUTE, MODEL_SERVER
 from inferbus_spec_watcher.expansion.backend_plan import BackendPlan, common_labels, model_of
 from inferbus_spec_watcher.expansion.booster_child import booster_child
 from inferbus_spec_watcher.expansion.context import Context
 from inferbus_spec_watcher.expansion.manifests import present
-from inferbus_spec_watcher.expansion.routing import OWNED_BY, RETRY
+from inferbus_spec_watcher.expansion.routing import RETRY
 
 SERVING = "modelserving.volcano.sh"
 ROLE = f"{SERVING}/role"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from inferbus_contracts.admission.schema import decode
 from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import PREFIX
+from inferbus_contracts.resources.annotations import DECISION_ID, MANIFEST, PREFIX
 from inferbus_contracts.resources.kinds import KINDS, key_of
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_spec_watcher.expansion.conditions import Doubt
@@ -18,7 +18,7 @@ from inferbus_spec_watcher.expansion.settings import ExpansionSettings
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
 
-_NOT_INHERITED = frozenset({f"{PREFIX}decision-id"})
+_NOT_INHERITED = frozenset({DECISION_ID, MANIFEST})
 """What stands for one write of the parent itself."""
 
 

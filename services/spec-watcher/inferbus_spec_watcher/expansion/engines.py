@@ -9,13 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inferbus_contracts.resources.annotations import PREFIX
 from inferbus_contracts.resources.backend_runtime import BackendRuntime
 from inferbus_contracts.resources.networking import InferenceEngine
 from inferbus_spec_watcher.expansion.engine_flags import is_port, value_after
-
-ENGINE_ANNOTATION = f"{PREFIX}engine"
-"""On an inference Service: its engine, as ModelServer.inferenceEngine calls it."""
 
 DEFAULT_PORT = 8080
 """The port behind which every llmaz Service answers (llmaz spec 7)."""

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferbus_contracts.artifacts import Scheme
-from inferbus_contracts.resources.annotations import MODEL_NAME, TOLERATIONS, parse_tolerations
+from inferbus_contracts.resources.annotations import (
+    CREATED_AT,
+    ENGINE,
+    MODEL_NAME,
+    OWNED_BY,
+    TOLERATIONS,
+    parse_tolerations,
+)
 from inferbus_contracts.resources.inference import MODEL_RUNNER, InferenceService
 from inferbus_contracts.resources.kinds import (
     CORE_SERVICE,
@@ -25,7 +32,6 @@ from inferbus_spec_watcher.expansion.configuration import loader_image, schedule
 from inferbus_spec_watcher.expansion.context import Context
 from inferbus_spec_watcher.expansion.engines import (
     DEFAULT_PORT,
-    ENGINE_ANNOTATION,
     engine_of_container,
     served_model,
     serving_port,
@@ -36,7 +42,7 @@ from inferbus_spec_watcher.expansion.manifests import derived_name, manifest, pr
 from inferbus_spec_watcher.expansion.model_loader import UNLOADED_BY_REFERENCE, Loading
 from inferbus_spec_watcher.expansion.model_sources import ClaimedModel
 from inferbus_spec_watcher.expansion.pod_annotations import pod_annotations
-from inferbus_spec_watcher.expansion.routing import CREATED_AT, OWNED_BY, RETRY
+from inferbus_spec_watcher.expansion.routing import RETRY
 
 ACTIVATOR_MODEL = "activator.llmaz.io/model-name"
 _LWS = "leaderworkerset.sigs.k8s.io"
@@ -87,7 +93,7 @@ def service_children(service: InferenceService, context: Context) -> list[dict[s
 def _front(service: InferenceService, main: ClaimedModel, context: Context) -> Front:
     template = service.spec.workload_template
     container = _runner(leader_of(template))
-    named = context.annotations.get(ENGINE_ANNOTATION, "")
+    named = context.annotations.get(ENGINE, "")
     known = named in set(InferenceEngine)
     engine = InferenceEngine(named) if known else engine_of_container(container)
     pulled = main.scheme is Scheme.OLLAMA

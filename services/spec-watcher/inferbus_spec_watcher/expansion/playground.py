@@ -7,6 +7,7 @@ models but their places and names is in it (llmaz spec 2.1, 5.1).
 from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem
+from inferbus_contracts.resources.annotations import ENGINE
 from inferbus_contracts.resources.backend_runtime import BackendRuntime, RecommendedConfig
 from inferbus_contracts.resources.inference import (
     MODEL_RUNNER,
@@ -27,7 +28,7 @@ from inferbus_spec_watcher.expansion.claims import (
 )
 from inferbus_spec_watcher.expansion.conditions import BlockedError, Doubt, Obstacle
 from inferbus_spec_watcher.expansion.context import Context, typed
-from inferbus_spec_watcher.expansion.engines import ENGINE_ANNOTATION, engine_of_runtime
+from inferbus_spec_watcher.expansion.engines import engine_of_runtime
 from inferbus_spec_watcher.expansion.environment import overridden
 from inferbus_spec_watcher.expansion.horizontal_scaling import autoscaler
 from inferbus_spec_watcher.expansion.manifests import manifest, present
@@ -89,7 +90,7 @@ def _runtime(playground: Playground, context: Context) -> BackendRuntime:
 def _service_annotations(runtime: BackendRuntime, context: Context) -> dict[str, str]:
     skip = context.annotations.get(SKIP_LOADER)
     engine = engine_of_runtime(runtime)
-    return present(**{SKIP_LOADER: skip, ENGINE_ANNOTATION: engine and engine.value})
+    return present(**{SKIP_LOADER: skip, ENGINE: engine and engine.value})
 
 
 def _pod_spec(

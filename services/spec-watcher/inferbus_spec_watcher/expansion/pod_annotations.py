@@ -3,10 +3,7 @@
 Invariant: port and name are those that the ModelServer selecting the pod has.
 """
 
-from inferbus_contracts.resources.annotations import MODEL_NAME, PREFIX
-
-ENGINE_PORT = f"{PREFIX}engine-port"
-"""The port of the ModelServer that selects the pod."""
+from inferbus_contracts.resources.annotations import ENGINE_PORT, MODEL_NAME
 
 
 def pod_annotations(port: int, model: str) -> dict[str, str]:
