@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_float
 
 PREFIX = "inferbus.dev/"
@@ -218,8 +217,8 @@ _PARSERS: dict[str, Any] = {
     AGGREGATION: parse_aggregations,
     ENGINE: _non_empty,
     ENGINE_PORT: _port,
-    OWNED_BY: _non_empty,
-    CREATED_AT: parse_time,
+    OWNED_BY: str,
+    CREATED_AT: str,
 }
 
 KNOWN = frozenset(_PARSERS)
