@@ -49,9 +49,9 @@ class Names:
             return frozenset()
         self._claims.pop(key, None)
         concerned = {*self._sharing(before), *self._sharing(claim)} - {key}
-        for other in [self._claims[other] for other in concerned]:
-            if other.gives_way:
-                concerned.update(self._sharing(other))
+        for other in tuple(concerned):
+            if self._claims[other].gives_way:
+                concerned.update(self._sharing(self._claims[other]))
         for index, name in self._places(before):
             del index[name][key]
             if not index[name]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from publisher_builders import (
     LLMAZ,
     Document,
+    created,
     document,
     fact,
     model_serving,
@@ -67,7 +68,12 @@ def origins(draw: st.DrawFn) -> Document:
     name = draw(names)
     if draw(st.booleans()):
         return document(LLMAZ, "Playground", name, {"modelClaim": {"modelName": draw(names)}})
-    body = {"familyName": "f", "source": {"modelHub": {"modelID": "a/b"}}, "ownedBy": draw(names)}
+    body = {
+        "familyName": "f",
+        "source": {"modelHub": {"modelID": "a/b"}},
+        "ownedBy": draw(names),
+        "createdAt": created(draw(st.integers(0, 3))),
+    }
     return document("llmaz.io/v1alpha1", "OpenModel", name, body)
 
 

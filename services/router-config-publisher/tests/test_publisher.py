@@ -159,6 +159,23 @@ async def test_of_two_writers_the_second_stores_nothing_until_it_has_read_again(
         assert read_back.table_digest == batch.table.table_digest
 
 
+async def test_a_publisher_that_another_was_faster_than_reads_again_and_goes_on(
+    nats_server: NatsServer,
+) -> None:
+    async with platform(nats_server) as world, world.publisher() as registry:
+        await settled(world)
+        await world.fence()
+        async with nats_server.bus(Service.ROUTER_CONFIG_PUBLISHER, "other") as bus:
+            log = RoutesLog(bus)
+            table = await log.load()
+            await log.store(table.batch(table.changes({server_key("x"): SOME_SERVER})), {})
+        await world.apply(server("t"))
+        await eventually(lambda: server_key("t") in world.router.held)
+        assert value(registry, "batches_total", outcome="lost") == 1
+        assert world.router.is_complete
+        assert server_key("x") in world.router.held
+
+
 async def test_two_instances_that_both_publish_leave_one_whole_table(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,18 +194,24 @@ async def test_two_instances_that_both_publish_leave_one_whole_table(
         assert revisions == list(range(1, len(revisions) + 1))
 
 
-async def test_the_other_instance_takes_over(nats_server: NatsServer) -> None:
+async def test_only_the_oldest_instance_works_and_the_other_takes_over(
+    nats_server: NatsServer,
+) -> None:
     async with platform(nats_server) as world, contextlib.AsyncExitStack() as later:
-        async with world.publisher("first") as active:
+        async with world.publisher():
             await settled(world)
+        async with world.publisher("first", coalesce_ms=60_000.0) as active:
+            await eventually(lambda: value(active, "parts") == 2)
             standby = await later.enter_async_context(world.publisher("second"))
             await world.apply(server("t"))
+            await eventually(lambda: world.conditions(server_key("t")))
+            await world.observe(pod(ready=False))
             await eventually(lambda: server_key("t") in world.router.held)
-            assert value(active, "published_parts_total") > 0
-            assert value(standby, "published_parts_total") == 0
+            assert value(active, "published_parts_total") == 2
         await world.apply(server("u"))
         await eventually(lambda: server_key("u") in world.router.held)
         assert value(standby, "published_parts_total") == 1
+        assert value(standby, "batches_total", outcome="lost") == 0
 
 
 async def test_a_killed_bus_is_survived(nats_server: NatsServer) -> None:

@@ -17,6 +17,7 @@ from publisher_builders import (
     route,
     route_key,
     server,
+    server_key,
     to,
 )
 
@@ -148,6 +149,13 @@ def test_every_missing_server_is_named() -> None:
         assert route_key() in world.apply(server(name)).conditions
     assert world.condition(route_key(), "ResolvedRefs")[:2] == ("True", "ResolvedRefs")
     assert world.route() == before, "routers know the name of the server already"
+
+
+def test_a_server_that_a_route_no_longer_names_concerns_it_no_longer() -> None:
+    world = World(route("r", to("s")))
+    world.apply(route("r", to("t")))
+    assert world.apply(server("s")).conditions == {server_key("s")}
+    assert world.apply(server("t")).conditions == {server_key("t"), route_key()}
 
 
 def test_a_route_is_ready_when_all_its_rules_can_be_served() -> None:
@@ -319,6 +327,21 @@ def test_an_adapter_that_is_a_model_name_elsewhere_gets_no_requests() -> None:
         == "adapter 'm' is the model name of ModelRoute ns/b, which gets its requests instead"
     )
     assert world.condition(route_key("b"), "Conflicted")[:2] == ("False", "NoConflicts")
+
+
+def test_a_model_that_turns_out_older_moves_its_route_before_the_others() -> None:
+    made = route("made", owners=[owner(WORKLOAD, "Other", "x"), by_service()], second=9)
+    world = World(made, inference_service(), route("old", second=5, namespace="elsewhere"))
+    old = route_key("old", "elsewhere")
+    assert "after it ModelRoute ns/made" in world.condition(old, "Conflicted")[2]
+    affected = world.apply(open_model(createdAt=created(1)))
+    assert affected.parts == {route_key("made")}
+    assert affected.conditions == {route_key("made"), old}
+    assert "before this one ModelRoute ns/made" in world.condition(old, "Conflicted")[2]
+
+
+def by_service() -> Document:
+    return owner(LLMAZ, "Service", "isvc")
 
 
 def test_many_routes_of_one_name_are_counted() -> None:
