@@ -41,9 +41,12 @@ demo: setup ## up, manifests of both APIs, a real trace, decisions live, and why
 test: setup ## unit and integration tests
 	@$(RUN) pytest -n auto -m "not slow and not docker"
 
-.PHONY: test-all
-test-all: test ## the slow tiers too: kills, restarts, faults, Docker
+.PHONY: test-slow
+test-slow: setup ## the slow tiers: kills, restarts, faults, Docker
 	@$(RUN) pytest -n 2 -m "slow or docker"
+
+.PHONY: test-all
+test-all: test test-slow ## both
 
 .PHONY: lint
 lint: setup ## formatting, lint, import rules
