@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from inferbus_contracts.envelope import format_time
-from inferbus_router.record import RequestRecord
+from inferbus_router.record import Destination, RequestRecord
 
 LineFormat = Callable[[RequestRecord], str]
 
@@ -25,40 +25,39 @@ def text_line(record: RequestRecord) -> str:
     line = _UNREADABLE
     request_id = ""
     if request is not None:
-        method, minor = request.method.decode(), request.minor_version
-        line = f'"{method} {request.path} HTTP/1.{minor}"'
+        head = request.head
+        line = f'"{head.method.decode()} {head.path} HTTP/1.{head.minor_version}"'
         request_id = f" request_id={request.request_id.decode()}"
     error = ""
     if record.error_type is not None:
         error = f" error={record.error_type}:{_one_line(record.error_message)}"
+    model = f" model_name={_one_line(record.model)}" if record.model else ""
+    route, backend = _destination(record.destination)
+    pod = f" selected_pod={record.pod}" if record.pod else ""
+    upstream = ""
+    if record.attempts:
+        status = record.upstream_status
+        code = f" upstream_status_code={status}" if status else ""
+        upstream = f"{backend}{code} upstream_attempts={record.attempts}"
     ended_ms = record.ended_ms
     request_ms, upstream_ms, response_ms = phases_ms(record)
     return (
         f"[{_second(ended_ms // 1000)}{ended_ms % 1000:03d}Z] {line} {record.status}{error}"
-        f"{_destination(record)}{request_id}{_upstream(record)}"
+        f"{model}{route}{pod}{request_id}{upstream}"
         f" tokens={record.input_tokens}/{record.output_tokens}"
         f" timings={ended_ms - record.arrived_ms}ms({request_ms}+{upstream_ms}+{response_ms})\n"
     )
 
 
-def _destination(record: RequestRecord) -> str:
-    _, route, backend, _ = record.destination
-    pairs = f" model_name={_one_line(record.model)}" if record.model else ""
-    if route:
-        pairs = f"{pairs} model_route={route}"
-    if backend:
-        pairs = f"{pairs} model_server={backend}"
-    return f"{pairs} selected_pod={record.pod}" if record.pod else pairs
-
-
-def _upstream(record: RequestRecord) -> str:
-    if not record.attempts:
-        return ""
-    _, _, backend, upstream_model = record.destination
-    status = f" upstream_status_code={record.upstream_status}" if record.upstream_status else ""
+@lru_cache(maxsize=1024)
+def _destination(destination: Destination) -> tuple[str, str]:
+    """The pairs that depend on nothing else: before and behind the pod."""
+    _, route, backend, upstream_model = destination
+    pairs = (("model_route", route), ("model_server", backend))
     return (
+        "".join(f" {key}={value}" for key, value in pairs if value),
         f" backend_type=model_server backend_name={backend}"
-        f" upstream_model={_one_line(upstream_model)}{status} upstream_attempts={record.attempts}"
+        f" upstream_model={_one_line(upstream_model)}",
     )
 
 
@@ -81,9 +80,9 @@ def json_line(record: RequestRecord) -> str:
     line: dict[str, object] = {"timestamp": format_time(record.ended_ms)}
     if request is not None:
         line |= {
-            "method": request.method.decode(),
-            "path": request.path,
-            "protocol": f"HTTP/1.{request.minor_version}",
+            "method": request.head.method.decode(),
+            "path": request.head.path,
+            "protocol": f"HTTP/1.{request.head.minor_version}",
             "request_id": request.request_id.decode(),
         }
     line["status_code"] = record.status

@@ -28,7 +28,7 @@ class Account(RequestRecord):
     def __init__(self, ledger: Ledger, request: Request, arrived_ms: int) -> None:
         super().__init__(request, arrived_ms)
         self._ledger = ledger
-        ledger.traffic.active_requests += 1
+        ledger.traffic.arrived += 1
 
     def reserve(
         self, limiter: RouteLimiter, prompt_tokens: int, max_output_tokens: int | None, now_ms: int
@@ -52,7 +52,7 @@ class Account(RequestRecord):
     def _count_refusal(self, refused: Refused) -> None:
         assert self.request
         limited = self._ledger.traffic.model(self.model).limited
-        key = (f"{refused.side}_tokens", path_label(self.request.path))
+        key = (f"{refused.side}_tokens", path_label(self.request.head.path))
         limited[key] = limited.get(key, 0) + 1
 
     def waits_for(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
@@ -71,24 +71,26 @@ class Account(RequestRecord):
 
     def runs_by(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
         """It is served by this plan, now; `prompt_tokens` is the unscaled estimate."""
-        self._arrive(plan, prompt_tokens, now_ms)
+        if self._plan is None:
+            self._arrive(plan, prompt_tokens, now_ms)
+        else:
+            self._plan, self.destination = plan, plan.destination
         self._runs = True
         plan.traffic.active += 1
         if plan.cell is not None:
             plan.cell.in_flight += 1
 
     def _arrive(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
-        is_first = self._plan is None
         self._plan = plan
         self.destination = plan.destination
-        if not is_first:
-            return
         self._estimate = prompt_tokens
         self.prompt_tokens = self.input_tokens = tokens = plan.scale.scaled(prompt_tokens)
         plan.model_traffic.active += 1
         cell = plan.cell
         if cell is not None:
-            self._ledger.demand.advance(now_ms)
+            demand = self._ledger.demand
+            if now_ms >= demand.ends_at_ms:
+                demand.advance(now_ms)
             cell.arrivals += 1
             cell.prompt_tokens += tokens
 
@@ -123,44 +125,44 @@ class Account(RequestRecord):
         """It is over: the record says how."""
         self.ended_ms = now_ms
         ledger = self._ledger
-        ledger.traffic.active_requests -= 1
-        if self._plan is None:
+        ledger.traffic.ended += 1
+        plan = self._plan
+        if plan is None:
             self._count_unplanned(ledger)
         else:
-            self._close(self._plan, now_ms)
+            duration_index = self._count(plan)
+            if plan.cell is not None:
+                if now_ms >= ledger.demand.ends_at_ms:
+                    ledger.demand.advance(now_ms)
+                self._close_demand(plan.cell, duration_index)
         if self._limiter is not None:
             self._settle(self._limiter)
         ledger.log(self)
 
     def _count_unplanned(self, ledger: Ledger) -> None:
         assert self.request
-        path = path_label(self.request.path)
+        path = path_label(self.request.head.path)
         outcome = ledger.traffic.to(self.destination).outcome(path, self.status, self.error_type)
         outcome.count(self.ended_ms - self.arrived_ms, 0, 0)
 
-    def _close(self, plan: Plan, now_ms: int) -> None:
-        if self.status == 200 and self.error_type is None:
-            outcome = plan.success
-        else:
-            outcome = plan.traffic.outcome(plan.path_label, self.status, self.error_type)
-        answered = self.first_byte_ms
-        duration_index = outcome.count(
-            now_ms - self.arrived_ms,
-            self.input_tokens if answered else 0,
-            self.output_tokens,
-        )
+    def _count(self, plan: Plan) -> int:
         plan.model_traffic.active -= 1
         if self._runs:
             plan.traffic.active -= 1
-        if plan.cell is not None:
-            self._ledger.demand.advance(now_ms)
-            self._close_demand(plan.cell, duration_index)
+        outcome = plan.success
+        if self.status != 200 or self.error_type is not None:
+            outcome = plan.traffic.outcome(plan.path_label, self.status, self.error_type)
+        return outcome.count(
+            self.ended_ms - self.arrived_ms,
+            self.input_tokens if self.first_byte_ms else 0,
+            self.output_tokens,
+        )
 
     def _close_demand(self, cell: DemandCell, duration_index: int) -> None:
-        if self._waits:
-            cell.queued -= 1
         if self._runs:
             cell.in_flight -= 1
+        elif self._waits:
+            cell.queued -= 1
         if self.broke_off or self.status >= 500:
             cell.errors += 1
         elif not self.client_left:

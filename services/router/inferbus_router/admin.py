@@ -38,15 +38,16 @@ class AdminPages:
         del request, error
 
     def _page(self, request: Request) -> Page:
-        if request.method not in (b"GET", b"HEAD"):
-            raise method_not_allowed(request.method.decode(), request.path, b"GET, HEAD")
-        if request.path == "/metrics":
+        method, path = request.head.method, request.head.path
+        if method not in (b"GET", b"HEAD"):
+            raise method_not_allowed(method.decode(), path, b"GET, HEAD")
+        if path == "/metrics":
             return self._metrics()
-        if request.path == "/healthz":
+        if path == "/healthz":
             return message_page(200, "ok")
-        if request.path == "/readyz":
+        if path == "/readyz":
             return self._router.readiness()
-        raise unknown_path(request.path)
+        raise unknown_path(path)
 
     def _metrics(self) -> Page:
         # the first scrape pays for the library, not the start of every router

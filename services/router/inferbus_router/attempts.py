@@ -68,7 +68,7 @@ class Attempts:
         endpoint.started(account.prompt_tokens)
         self._endpoint = endpoint
         self._prompt_waits = True
-        connection = endpoint.take_idle() if may_reuse else None
+        connection = endpoint.idle.take_newest() if may_reuse else None
         if connection is None:
             endpoint.connect(self)
         else:
@@ -127,7 +127,7 @@ class Attempts:
             self.abandoned()
             self._start_again(may_reuse=False)
             return True
-        if not self._router.retry_budget.spend():
+        if not self._router.retry_budget.spend(self._router.ledger.traffic.arrived):
             return False
         self.failed(now_ms)
         self._retries += 1
@@ -173,7 +173,8 @@ class Attempts:
             self._connection = None
         endpoint = self._endpoint
         if endpoint is not None:
-            self.first_byte()
+            if self._prompt_waits:
+                self.first_byte()
             endpoint.ended()
             self._endpoint = None
         return endpoint

@@ -7,6 +7,7 @@ the result of `with_changes` gives what parsing the client's body gave, but for 
 """
 
 import json
+import re
 from typing import Any, Protocol
 
 import orjson
@@ -16,12 +17,12 @@ from inferbus_router.json_spans import (
     Span,
     first_member_position,
     may_spell_otherwise,
-    sole_member_span,
     splice,
     top_level_spans,
 )
 from inferbus_router.policy_tokens import estimate_prompt_tokens
 
+_MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")')
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _INCLUDE_USAGE = b'"include_usage":true'
 _STREAM_OPTIONS = b'{"include_usage":true}'
@@ -57,11 +58,20 @@ class JsonBody:
         """Raises `RequestError`: 400 where it isn't one JSON object, 404 where it names no
         model.
         """
-        document = _parse(raw)
+        try:
+            document = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            document = _parse_slowly(raw)
+        if not isinstance(document, dict):
+            raise invalid_json("it must be one JSON object")
         model = document.get("model")
         if not isinstance(model, str) or not model or model.isspace():
             raise model_missing()
-        if raw.count(b'"model"') != 1 or may_spell_otherwise(raw):
+        self._is_plain = raw.count(b'"model"') == 1 and not may_spell_otherwise(raw)
+        """`"model"` stands in it once: inside a text its quotes would be escaped, so it is the
+        member.
+        """
+        if not self._is_plain:
             _refuse_two_models(raw)
         self.raw = raw
         self.model = model
@@ -74,20 +84,15 @@ class JsonBody:
         """See `RequestBody`."""
         edits: list[tuple[Span, bytes]] = []
         if model is not None:
-            edits.append((_member_span(self.raw, "model"), orjson.dumps(model)))
+            edits.append((self._model_span(), orjson.dumps(model)))
         if include_usage:
             edits.append(_usage_edit(self.raw))
-        return splice(self.raw, edits) if edits else self.raw
+        return splice(self.raw, edits)
 
-
-def _parse(raw: bytes) -> dict[str, Any]:
-    try:
-        document = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        document = _parse_slowly(raw)
-    if not isinstance(document, dict):
-        raise invalid_json("it must be one JSON object")
-    return document
+    def _model_span(self) -> Span:
+        if self._is_plain and (match := _MODEL.search(self.raw)) is not None:
+            return match.span(1)
+        return dict(top_level_spans(self.raw))["model"]
 
 
 def _parse_slowly(raw: bytes) -> Any:
@@ -130,11 +135,6 @@ def _max_output_tokens(document: dict[str, Any]) -> int | None:
         if value is not None and isinstance(value, int) and value > 0:
             return value
     return None
-
-
-def _member_span(raw: bytes, name: str) -> Span:
-    span = sole_member_span(raw, name.encode())
-    return span or dict(top_level_spans(raw))[name]
 
 
 def _usage_edit(raw: bytes) -> tuple[Span, bytes]:

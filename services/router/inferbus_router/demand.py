@@ -109,7 +109,8 @@ class DemandAccumulator:
         self._router = router
         self._cells: dict[tuple[ObjectKey, str], DemandCell] = {}
         self._start_ms = now_ms - now_ms % SECOND_MS
-        self._end_ms = self._start_ms + SECOND_MS
+        self.ends_at_ms = self._start_ms + SECOND_MS
+        """When `advance` has something to do next."""
         self._ended: list[TargetDemand] = []
 
     def cell(self, target: ObjectKey, model: str) -> DemandCell:
@@ -126,14 +127,14 @@ class DemandAccumulator:
         A second that the clock jumps over is told once, with its levels; time that runs backwards
         changes nothing.
         """
-        if now_ms < self._end_ms:
+        if now_ms < self.ends_at_ms:
             return
         self._end_interval()
         skipped_to_ms = now_ms - now_ms % SECOND_MS
-        if skipped_to_ms > self._end_ms:
-            self._start_ms, self._end_ms = skipped_to_ms - SECOND_MS, skipped_to_ms
+        if skipped_to_ms > self.ends_at_ms:
+            self._start_ms, self.ends_at_ms = skipped_to_ms - SECOND_MS, skipped_to_ms
             self._end_interval()
-        self._start_ms, self._end_ms = skipped_to_ms, skipped_to_ms + SECOND_MS
+        self._start_ms, self.ends_at_ms = skipped_to_ms, skipped_to_ms + SECOND_MS
 
     def forget_idle(self) -> None:
         """Let go of the cells in which nothing is going on; nobody may hold one of those."""

@@ -61,15 +61,12 @@ class Endpoint(EndpointLoad):
         self._settings = settings
         self._tls = settings.tls if protocol == "https" else None
         self._now_ms = settings.keeper.now_ms
-        self._idle: Deadlines[UpstreamProtocol] = settings.keeper.deadlines(
+        self.idle: Deadlines[UpstreamProtocol] = settings.keeper.deadlines(
             settings.idle_timeout_ms, UpstreamProtocol.close
         )
+        """Kept connections."""
         self._connecting: set[asyncio.Task[None]] = set()
         self._retired = False
-
-    def take_idle(self) -> UpstreamProtocol | None:
-        """A kept connection, the one used last; None where there is none."""
-        return self._idle.take_newest()
 
     def connect(self, seeker: ConnectionSeeker) -> None:
         """Open a connection for a request."""
@@ -100,15 +97,15 @@ class Endpoint(EndpointLoad):
         if self._retired:
             connection.close()
         else:
-            self._idle.start(connection, self._now_ms())
+            self.idle.start(connection, self._now_ms())
 
     def closed(self, connection: UpstreamProtocol) -> None:
         """A connection is gone, whoever closed it."""
-        self._idle.stop(connection)
+        self.idle.stop(connection)
 
     def retire(self) -> None:
         """The endpoint is gone: what runs may end, nothing is kept."""
         self._retired = True
-        for connection in self._idle.items():
+        for connection in self.idle.items():
             connection.close()
-        self._settings.keeper.forget(self._idle)
+        self._settings.keeper.forget(self.idle)

@@ -32,10 +32,11 @@ from inferbus_router.record import CLIENT_CLOSED, Destination
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
 from inferbus_router.server_protocol import ServerProtocol
-from inferbus_router.state import RouterState, TimedRequest
+from inferbus_router.state import RouterState
 from inferbus_router.table import Route, Rule
 from inferbus_router.timekeeper import Deadlines
 from inferbus_router.upstream_request import read_body
+from inferbus_router.waiting import TimedRequest
 
 
 class Exchange:
@@ -68,14 +69,12 @@ class Exchange:
         return not self._ended
 
     def _admit(self, now_ms: int) -> None:
-        router, account = self._router, self._account
         body = self._body = read_body(self._request)
-        account.model = body.model
+        self._account.model = body.model
         route, rule = self._match()
         if route.limit is not None:
             self._reserve(route, now_ms)
-        router.retry_budget.request()
-        state = router.fleet.draw(rule)
+        state = self._router.fleet.draw(rule)
         if state is None:
             self._hold(route, rule, now_ms)
         else:
@@ -90,14 +89,14 @@ class Exchange:
 
     def _match(self) -> tuple[Route, Rule]:
         model = self._body.model
-        found = match_request(self._router.table, model, self._request)
+        found = match_request(self._router.table, model, self._request.head)
         if found is None:
             raise model_not_found(model)
         return found
 
     def _send_to(self, route: Route, state: ServerState[Endpoint], now_ms: int) -> None:
         router, account, body = self._router, self._account, self._body
-        plan = router.plans.find(route, state, body.model, self._request.path)
+        plan = router.plans.find(route, state, body.model, self._request.head.path)
         account.runs_by(plan, body.prompt_tokens, now_ms)
         payload = body.raw
         if body.stream and plan.takes_stream_options and not body.usage_wanted:
@@ -107,7 +106,7 @@ class Exchange:
             payload = body.with_changes(plan.renamed, include_usage=False)
         attempts = Attempts(router, self, account, self._request, plan, payload)
         self._attempts = attempts
-        self._count(router.first_byte_deadlines(state.server.timeout_ms), now_ms)
+        self._count(plan.first_byte_deadlines, now_ms)
         attempts.start(now_ms)
 
     # While the model has no replica.
@@ -120,7 +119,7 @@ class Exchange:
             raise self._unserved(rule, retry_after)
         target = state.server.target
         assert target
-        plan = router.plans.find(route, state, body.model, self._request.path)
+        plan = router.plans.find(route, state, body.model, self._request.head.path)
         self._account.waits_for(plan, body.prompt_tokens, now_ms)
         if not router.hold.admit(self, Waiting(target, body.model, now_ms, len(body.raw))):
             raise hold_queue_full(state.server.name, retry_after)
@@ -167,7 +166,7 @@ class Exchange:
         assert relay
         if body:
             out += relay.body(body)
-            if events := relay.take_events():
+            if relay.is_event_stream and (events := relay.take_events()):
                 self._account.events(events, now_ms)
         if is_complete:
             self._client.write(out + relay.end())
@@ -181,7 +180,7 @@ class Exchange:
         assert self._attempts
         self._attempts.first_byte()
         request = self._request
-        relay = self._relay = Relay(head, request.minor_version, self._asks_for_usage)
+        relay = self._relay = Relay(head, request.head.minor_version, self._asks_for_usage)
         self._keep_alive = self._client.keeps_alive(request) and not relay.must_close
         self._account.first_byte(head.status, relay.is_event_stream, now_ms)
         return relay.head(request.request_id, self._keep_alive)

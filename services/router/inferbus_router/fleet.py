@@ -36,8 +36,11 @@ class ServerState(Generic[EndpointT]):
 
     def choose(self, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
         """The endpoint for the next request (`policy_choice`); None when none is ready."""
+        candidates = self.candidates
+        if len(candidates) == 1:
+            return candidates[0]
         self._turn += 1
-        return choose(self.candidates, self._turn, tried, now_ms)
+        return choose(candidates, self._turn, tried, now_ms)
 
 
 class Fleet(Generic[EndpointT]):

@@ -49,11 +49,6 @@ class FormBody:
         return self.raw if model is None else splice(self.raw, [(self._model_span, model.encode())])
 
 
-def is_form(content_type: bytes) -> bool:
-    """True for multipart/form-data, whatever its parameters."""
-    return content_type[:19].lower() == b"multipart/form-data"
-
-
 def _boundary(content_type: bytes) -> bytes:
     match = _BOUNDARY.search(content_type)
     if match is None:

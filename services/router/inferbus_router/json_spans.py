@@ -34,21 +34,6 @@ def top_level_spans(raw: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
         position = _skip_space(raw, after + 1)
 
 
-def sole_member_span(raw: bytes, name: bytes) -> Span | None:
-    """The span of a member's value, found without a walk; None where that isn't certain.
-
-    Right only for a `name` that the object is known to have. The quoted name must occur exactly
-    once: inside a text its quotes would be escaped, so that the one occurrence is the member
-    itself.
-    """
-    quoted = b'"' + name + b'"'
-    if raw.count(quoted) != 1 or may_spell_otherwise(raw):
-        return None
-    name_end = raw.index(quoted) + len(quoted)
-    value_start = _skip_space(raw, _skip_space(raw, name_end) + 1)
-    return value_start, _value_end(raw, value_start)
-
-
 def may_spell_otherwise(raw: bytes) -> bool:
     """True where an ASCII letter or underscore may be written as an escape, e.g. `\\u006d`.
 
@@ -60,7 +45,12 @@ def may_spell_otherwise(raw: bytes) -> bool:
 
 
 def splice(raw: bytes, edits: list[tuple[Span, bytes]]) -> bytes:
-    """`raw` with each span replaced; the spans don't overlap."""
+    """`raw` with each span replaced; the spans don't overlap. `raw` itself where there are none."""
+    if not edits:
+        return raw
+    if len(edits) == 1:
+        ((start, end), replacement) = edits[0]
+        return raw[:start] + replacement + raw[end:]
     parts = []
     position = 0
     for (start, end), replacement in sorted(edits):

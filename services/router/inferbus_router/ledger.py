@@ -34,7 +34,7 @@ class Ledger:
 
     def book(self, record: RequestRecord) -> None:
         """Count and log a request that ended without an account: the router answered it itself."""
-        path = path_label(record.request.path) if record.request else "other"
+        path = path_label(record.request.head.path) if record.request else "other"
         outcome = self.traffic.to(NOWHERE).outcome(path, record.status, record.error_type)
         outcome.count(record.ended_ms - record.arrived_ms, 0, 0)
         self.log(record)

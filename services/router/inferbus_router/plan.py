@@ -5,12 +5,16 @@ out for each. Invariant: a plan is made under one table and given to no request 
 another.
 """
 
+from collections.abc import Callable
+
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.fleet import ServerState
 from inferbus_router.ledger import Ledger
 from inferbus_router.record import Destination
 from inferbus_router.table import Route
+from inferbus_router.timekeeper import Deadlines
 from inferbus_router.traffic import path_label
+from inferbus_router.waiting import TimedRequest
 
 _PATHS_WITH_STREAM_OPTIONS = frozenset({"/v1/chat/completions", "/v1/completions"})
 
@@ -19,7 +23,13 @@ class Plan:
     """What is known in advance about such requests."""
 
     def __init__(
-        self, route: Route, state: ServerState[Endpoint], model: str, path: str, ledger: Ledger
+        self,
+        route: Route,
+        state: ServerState[Endpoint],
+        model: str,
+        path: str,
+        ledger: Ledger,
+        first_byte_deadlines: Deadlines[TimedRequest],
     ) -> None:
         """`model` is the name that clients use; a LoRA adapter's stays as it is upstream, because
         engines know adapters by that name.
@@ -27,6 +37,7 @@ class Plan:
         server = state.server
         by_adapter = model != route.model_name
         self.state = state
+        self.first_byte_deadlines = first_byte_deadlines
         self.renamed = server.model if server.model != model and not by_adapter else None
         """What `model` has to be replaced by; None: nothing."""
         self.takes_stream_options = path in _PATHS_WITH_STREAM_OPTIONS
@@ -43,8 +54,14 @@ class Plan:
 class Plans:
     """The plans under the current table."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        first_byte_deadlines: Callable[[int | None], Deadlines[TimedRequest]],
+    ) -> None:
+        """`first_byte_deadlines` gives those for a model server's timeout in milliseconds."""
         self._ledger = ledger
+        self._first_byte_deadlines = first_byte_deadlines
         self._plans: dict[tuple[Route, ServerState[Endpoint], str, str], Plan] = {}
 
     def find(self, route: Route, state: ServerState[Endpoint], model: str, path: str) -> Plan:
@@ -52,7 +69,8 @@ class Plans:
         key = (route, state, model, path)
         plan = self._plans.get(key)
         if plan is None:
-            plan = Plan(route, state, model, path, self._ledger)
+            deadlines = self._first_byte_deadlines(state.server.timeout_ms)
+            plan = Plan(route, state, model, path, self._ledger, deadlines)
             if plan.path_label == path:
                 self._plans[key] = plan
         return plan

@@ -33,21 +33,20 @@ class RetryBudget:
     A router that just started, or has little traffic, may still retry `MOST / 5` times.
     """
 
-    __slots__ = ("_fifths",)
-
     MOST = 100
     _PER_RETRY = 5
 
     def __init__(self) -> None:
         self._fifths = self.MOST
+        self._requests = 0
 
-    def request(self) -> None:
-        """A request arrived: it pays for a fifth of a retry."""
-        if self._fifths < self.MOST:
-            self._fifths += 1
+    def spend(self, requests: int) -> bool:
+        """True when a retry may be made, which is then paid for.
 
-    def spend(self) -> bool:
-        """True when a retry may be made, which is then paid for."""
+        `requests` is how many have arrived ever: each pays for a fifth of a retry.
+        """
+        self._fifths = min(self.MOST, self._fifths + requests - self._requests)
+        self._requests = requests
         if self._fifths < self._PER_RETRY:
             return False
         self._fifths -= self._PER_RETRY

@@ -30,8 +30,10 @@ def estimate_prompt_tokens(document: Mapping[str, Any]) -> int:
         return _batch_tokens(prompt)
     messages = document.get("messages")
     if isinstance(messages, list):
-        weight = _message_weight("system", document.get("system"))
-        return _tokens(weight + _messages_weight(messages))
+        weight = _messages_weight(messages)
+        if (system := document.get("system")) is not None:
+            weight += _message_weight("system", system)
+        return -(-weight // 8)
     if (value := document.get("input")) is not None:
         weight = _message_weight("developer", document.get("instructions"))
         return _tokens(weight) + _input_tokens(value)
@@ -71,10 +73,16 @@ def _input_tokens(value: Any) -> int:
 
 
 def _messages_weight(messages: Iterable[Any]) -> int:
+    """Nearly all messages are plain ASCII text, so those are added up here."""
     weight = 0
     for message in messages:
-        if isinstance(message, dict):
-            weight += _message_weight(message.get("role"), message.get("content"))
+        if not isinstance(message, dict):
+            continue
+        role, content = message.get("role"), message.get("content")
+        if isinstance(role, str) and isinstance(content, str) and content.isascii():
+            weight += _ASCII_EIGHTHS * (_MESSAGE_FRAME + len(role) + len(content))
+        else:
+            weight += _message_weight(role, content)
     return weight
 
 

@@ -5,6 +5,8 @@ response ended properly; a response that broke off is never terminated as if it 
 spec, defect 19).
 """
 
+from typing import Self
+
 from inferbus_router.event_stream import EventStream, failure_event
 from inferbus_router.heads import HOP_BY_HOP, cutter
 from inferbus_router.http_messages import LAST_CHUNK, chunk
@@ -20,7 +22,7 @@ _BY_LENGTH, _IN_CHUNKS, _UNTIL_CLOSE = range(3)
 
 
 class ResponseHead:
-    """The head of an engine's response."""
+    """What the head of an engine's response says; never changed once it is read."""
 
     content_length: int | None = None
     content_type = b""
@@ -28,28 +30,18 @@ class ResponseHead:
     is_chunked = False
     is_encoded = False
     """The body is compressed: it can only be passed on."""
+    forwarded = b""
+    """The status line behind its version, and the headers that concern the client."""
 
-    def __init__(self, status: int, head: bytes) -> None:
-        """Raises `ValueError` for a transfer coding that can't be decoded."""
+    def __init__(self, status: int) -> None:
         self.status = status
-        pieces = _CUTTER.split(head)
-        self.lines = b"".join(pieces[::3])
-        """The status line and the headers that concern the client, without the last line end."""
-        for index in range(1, len(pieces), 3):
-            name = pieces[index].lower()
-            value = pieces[index + 1].strip(b" \t")
-            if name == b"content-length":
-                self.content_length = int(value)
-            elif name == b"content-type":
-                self.content_type = value.partition(b";")[0].rstrip().lower()
-                self.lines += b"\r\ncontent-type: " + value
-            elif name == b"transfer-encoding":
-                if value.lower() != b"chunked":
-                    raise ValueError(f"transfer coding {value.decode('latin-1')!r}")
-                self.is_chunked = True
-            elif name == b"content-encoding":
-                self.is_encoded = value.lower() != b"identity"
-                self.lines += b"\r\ncontent-encoding: " + value
+
+    def with_length(self, content_length: int) -> Self:
+        """The same of a head that differs in nothing but this number."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.content_length = content_length
+        return other
 
     @property
     def has_body(self) -> bool:
@@ -62,37 +54,60 @@ class ResponseHead:
         return self.content_length is None and not self.is_chunked and self.has_body
 
 
+def read_response_head(status: int, head: bytes) -> ResponseHead:
+    """What a head says; it comes without its last, empty line.
+
+    Raises `ValueError` for a transfer coding that can't be decoded.
+    """
+    pieces = _CUTTER.split(head)
+    read = ResponseHead(status)
+    last = b""
+    for index in range(1, len(pieces), 3):
+        name = pieces[index].lower()
+        value = pieces[index + 1].strip(b" \t")
+        if name == b"content-length":
+            read.content_length = int(value)
+        elif name == b"content-type":
+            read.content_type = value.partition(b";")[0].rstrip().lower()
+            last += b"\r\ncontent-type: " + value
+        elif name == b"transfer-encoding":
+            if value.lower() != b"chunked":
+                raise ValueError(f"transfer coding {value.decode('latin-1')!r}")
+            read.is_chunked = True
+        elif name == b"content-encoding":
+            read.is_encoded = value.lower() != b"identity"
+            last += b"\r\ncontent-encoding: " + value
+    read.forwarded = b"".join(pieces[::3])[len(b"HTTP/1.1") :] + last
+    return read
+
+
 class Relay:
     """Turns one response into the bytes for one client."""
 
     usage: UsageReader | None = None
     """What the response tells about tokens; None where it can't be read."""
+    is_event_stream = False
+    """The client reads events."""
+    must_close = False
+    """The end of the connection is the end of the response."""
+    _framing = _BY_LENGTH
     _stream: EventStream | None = None
     _reader: JsonUsageReader | None = None
 
     def __init__(self, head: ResponseHead, minor_version: int, drop_usage: bool) -> None:
         """`drop_usage`: the router itself asked for usage, the client must not see it."""
         self._head = head
-        if not head.is_encoded:
-            if head.content_type == b"application/json":
-                self.usage = self._reader = JsonUsageReader()
-            elif head.content_type == b"text/event-stream":
-                self.usage = self._stream = EventStream(drop_usage)
-        changes_length = drop_usage and self._stream is not None
-        if not head.has_body or (head.content_length is not None and not changes_length):
-            self._framing = _BY_LENGTH
-        else:
+        content_type = b"" if head.is_encoded else head.content_type
+        if content_type == b"application/json":
+            self.usage = self._reader = JsonUsageReader()
+        elif content_type == b"text/event-stream":
+            self.usage = self._stream = EventStream(drop_usage)
+            self.is_event_stream = True
+        if head.content_length is not None and not (drop_usage and self.is_event_stream):
+            return
+        if head.has_body:
             self._framing = _IN_CHUNKS if minor_version else _UNTIL_CLOSE
-
-    @property
-    def is_event_stream(self) -> bool:
-        """The client reads events."""
-        return self._stream is not None
-
-    @property
-    def must_close(self) -> bool:
-        """The end of the connection is the end of the response."""
-        return self._framing == _UNTIL_CLOSE
+            self.must_close = not minor_version
 
     def take_events(self) -> int:
         """Data events forwarded since the last call."""
@@ -110,7 +125,7 @@ class Relay:
         elif self._framing == _BY_LENGTH and head.content_length is not None:
             last += b"\r\ncontent-length: %d" % head.content_length
         return b"HTTP/1.1%b\r\nx-request-id: %b%b\r\n\r\n" % (
-            head.lines[len(b"HTTP/1.1") :],
+            head.forwarded,
             request_id,
             last,
         )

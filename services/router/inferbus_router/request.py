@@ -6,6 +6,7 @@ concerns only the connection with the client.
 """
 
 import os
+from typing import Self
 
 from inferbus_router.errors import (
     expectation_failed,
@@ -39,17 +40,20 @@ _MOST_ID_BYTES = 128
 _GRAPHIC = bytes(range(0x21, 0x7F))
 
 
-class Request:
-    """A request whose head has been read; its body follows."""
+class RequestHead:
+    """What the head of a request says; never changed once it is read."""
 
-    body = b""
-    content_type = b""
     content_length = 0
     """0 also where the body comes in chunks."""
+    content_type = b""
+    has_form = False
+    """The body is a form (RFC 7578), whatever its parameters."""
     is_chunked = False
     expects_continue = False
     request_id = b""
-    keep_alive = True
+    """The client's own; empty where it brings none that is usable."""
+    forwarded = b""
+    """The header lines that go upstream as they came, each behind its line end."""
 
     def __init__(self, head: bytes, method: bytes, target: bytes, minor_version: int) -> None:
         self.method = method
@@ -58,8 +62,6 @@ class Request:
         self.path = target.partition(b"?")[0].decode("latin-1")
         """Without the query."""
         self.minor_version = minor_version
-        self.forwarded = b""
-        """The header lines that go upstream as they came, each behind its line end."""
         self._head = head
 
     @property
@@ -67,9 +69,29 @@ class Request:
         """(name in lower case, value) of every header, in the order they came."""
         return header_lines(self._head)
 
+    def with_length(self, content_length: int) -> Self:
+        """The same of a head that differs in nothing but this number."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.content_length = content_length
+        return other
 
-def read_head(head: bytes) -> Request:
-    """The request of a head, without its last, empty line.
+
+class Request:
+    """A request; its body is there when it is complete."""
+
+    body = b""
+    was_told_to_go_on = False
+
+    def __init__(self, head: RequestHead, keep_alive: bool) -> None:
+        self.head = head
+        self.keep_alive = keep_alive
+        self.request_id = head.request_id
+        """The client's, or made for it."""
+
+
+def read_head(head: bytes) -> RequestHead:
+    """What a head says; it comes without its last, empty line.
 
     Raises `RequestError` (400, 415, 417, 501, 505) to refuse it. Takes for granted what the parser
     refuses by itself: two lengths, a length beside a transfer coding, line folding, bare line ends,
@@ -77,7 +99,7 @@ def read_head(head: bytes) -> Request:
     """
     pieces = _CUTTER.split(head)
     line, _, _ = pieces[0].partition(LINE_END)
-    request = _read_request_line(line, head)
+    read = _read_request_line(line, head)
     hosts = 0
     options = content_type = b""
     for index in range(1, len(pieces), 3):
@@ -86,23 +108,24 @@ def read_head(head: bytes) -> Request:
         if name == b"host":
             hosts += 1
         elif name == b"content-length":
-            request.content_length = int(value)
+            read.content_length = int(value)
         elif name == b"content-type":
-            request.content_type = value
+            read.content_type = value
+            read.has_form = value[:19].lower() == b"multipart/form-data"
             content_type = b"\r\ncontent-type: " + value
         elif name == b"connection":
             options += b"," + value
         else:
-            _read_special(request, name, value)
-    if hosts != 1 and (hosts or request.minor_version):
+            _read_special(read, name, value)
+    if hosts != 1 and (hosts or read.minor_version):
         raise malformed_request("there must be exactly one Host header")
-    request.forwarded = b"".join(pieces[::3])[len(line) :] + content_type
+    read.forwarded = b"".join(pieces[::3])[len(line) :] + content_type
     if options:
-        request.forwarded = _without_options(request.forwarded, options)
-    return request
+        read.forwarded = _without_options(read.forwarded, options)
+    return read
 
 
-def _read_request_line(line: bytes, head: bytes) -> Request:
+def _read_request_line(line: bytes, head: bytes) -> RequestHead:
     words = line.split(b" ")
     if len(words) != 3:
         raise malformed_request("the request line must be a method, a target and a version")
@@ -110,26 +133,26 @@ def _read_request_line(line: bytes, head: bytes) -> Request:
     if target[:1] != b"/":
         target = _origin_form(target)
     if version == b"HTTP/1.1":
-        return Request(head, method, target, 1)
+        return RequestHead(head, method, target, 1)
     if version == b"HTTP/1.0":
-        return Request(head, method, target, 0)
+        return RequestHead(head, method, target, 0)
     raise version_not_supported(version.decode("latin-1"))
 
 
-def _read_special(request: Request, name: bytes, value: bytes) -> None:
+def _read_special(read: RequestHead, name: bytes, value: bytes) -> None:
     if name == b"x-request-id":
-        if not request.request_id and is_usable_id(value):
-            request.request_id = value
+        if not read.request_id and is_usable_id(value):
+            read.request_id = value
     elif name == b"transfer-encoding":
-        if not request.minor_version:
+        if not read.minor_version:
             raise malformed_request("HTTP/1.0 has no transfer codings")
         if value.lower() != b"chunked":
             raise unsupported_transfer_coding(value.decode("latin-1"))
-        request.is_chunked = True
+        read.is_chunked = True
     elif name == b"expect":
         if value.lower() != b"100-continue":
             raise expectation_failed(value.decode("latin-1"))
-        request.expects_continue = bool(request.minor_version)
+        read.expects_continue = bool(read.minor_version)
     elif name == b"content-encoding" and value.lower() != b"identity":
         raise unsupported_encoding(value.decode("latin-1"))
 

@@ -15,8 +15,8 @@ from inferbus_router.errors import (
     malformed_request,
     method_not_allowed,
 )
-from inferbus_router.heads import HEAD_END, LINE_END
-from inferbus_router.request import Request, read_head
+from inferbus_router.heads import HEAD_END, LINE_END, HeadMemory
+from inferbus_router.request import Request, RequestHead, read_head
 
 IDLE, HEAD, BODY = range(3)
 """What is expected next: a request, the rest of a head, or the rest of a body."""
@@ -47,6 +47,7 @@ class RequestReader:
         self._max_body_bytes = max_body_bytes
         self._parser = httptools.HttpRequestParser(self)
         self._body: list[bytes] = []
+        self._memory: HeadMemory[RequestHead] = HeadMemory()
 
     def feed(self, data: bytes) -> None:
         """Read on; raises `RequestError` where the bytes can't be served as HTTP requests."""
@@ -55,34 +56,41 @@ class RequestReader:
 
     def _feed_head(self, data: bytes) -> bytes:
         """Read a head, and what has come of its body; returns what comes behind the request."""
-        earlier = self._head
-        head = earlier + data if earlier else data.lstrip(LINE_END)
-        end = head.find(HEAD_END)
+        text = self._head + data if self._head else data.lstrip(LINE_END)
+        end = text.find(HEAD_END)
         if end < 0:
-            self._keep_unfinished(head, data)
+            self._keep_unfinished(text, data)
             return b""
         if end > self._max_head_bytes:
             raise headers_too_large(self._max_head_bytes)
         self._head = b""
         self._head_ended = self._message_ended = False
-        self._body_bytes = 0
         parsed = self._parse(data)
         if not self._head_ended:
             raise malformed_request("its head does not end where it should")
-        request = self.request = read_head(head[:end])
-        request.keep_alive = self._keep_alive
-        if request.content_length > self._max_body_bytes:
+        head = self._read_head(text[:end])
+        request = self.request = Request(head, self._keep_alive)
+        if head.content_length > self._max_body_bytes:
             raise body_too_large(self._max_body_bytes)
-        self.phase = BODY
-        body_start = len(data) - len(head) + end + len(HEAD_END)
+        if parsed == _END_OF_DATA:
+            if self._message_ended:
+                self._end_request(request)
+            else:
+                self.phase = BODY
+            return b""
+        body_start = len(data) - len(text) + end + len(HEAD_END)
         if parsed == _UPGRADE:
             self._ignore_upgrade(request)
             return data[body_start:]
-        if self._message_ended:
-            self._end_request(request)
-        if parsed == _NEXT_REQUEST:
-            return self._behind(request, data, body_start + request.content_length)
-        return b""
+        self._end_request(request)
+        return self._behind(request, data, body_start + head.content_length)
+
+    def _read_head(self, head: bytes) -> RequestHead:
+        read = self._memory.recall(head)
+        if read is None:
+            read = read_head(head)
+            self._memory.remember(head, read)
+        return read
 
     def _keep_unfinished(self, head: bytes, data: bytes) -> None:
         if not head:
@@ -98,19 +106,18 @@ class RequestReader:
         """Read on in a body; returns what comes behind it."""
         request = self.request
         assert request
-        left = request.content_length - self._body_bytes
+        left = request.head.content_length - self._body_bytes
         parsed = self._parse(data)
         if self._message_ended:
             self._end_request(request)
-        if parsed == _NEXT_REQUEST:
-            return self._behind(request, data, left)
-        return b""
+        return self._behind(request, data, left) if parsed == _NEXT_REQUEST else b""
 
     def _end_request(self, request: Request) -> None:
         body = self._body
         if body:
             request.body = body[0] if len(body) == 1 else b"".join(body)
             self._body = []
+            self._body_bytes = 0
         self.phase = IDLE
         self.request = None
         self.complete.append(request)
@@ -122,7 +129,7 @@ class RequestReader:
         request, which clients that send ahead must expect (RFC 9112, 9.3.2).
         """
         self._parser = httptools.HttpRequestParser(self)
-        if not request.is_chunked:
+        if not request.head.is_chunked:
             return data[start:]
         request.keep_alive = False
         self._is_over = True
@@ -133,13 +140,15 @@ class RequestReader:
 
         The parser takes what follows for the other protocol, so a new one is told where it stands.
         """
-        if request.method == b"CONNECT":
-            raise method_not_allowed("CONNECT", request.path, b"POST")
+        head = request.head
+        if head.method == b"CONNECT":
+            raise method_not_allowed("CONNECT", head.path, b"POST")
         framing = (
             b"transfer-encoding: chunked"
-            if request.is_chunked
-            else b"content-length: %d" % request.content_length
+            if head.is_chunked
+            else b"content-length: %d" % head.content_length
         )
+        self.phase = BODY
         self._parser = httptools.HttpRequestParser(self)
         self._message_ended = False
         self._parse(b"POST / HTTP/1.1\r\n" + framing + HEAD_END)

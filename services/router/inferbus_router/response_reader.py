@@ -7,8 +7,8 @@ not accepted, and nothing is taken for a response that wasn't asked for.
 
 import httptools
 
-from inferbus_router.heads import HEAD_END
-from inferbus_router.relay import ResponseHead
+from inferbus_router.heads import HEAD_END, HeadMemory
+from inferbus_router.relay import ResponseHead, read_response_head
 
 _MOST_HEAD_BYTES = 256 * 1024
 
@@ -29,6 +29,7 @@ class ResponseReader:
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
+        self._memory: HeadMemory[ResponseHead] = HeadMemory()
 
     def begin(self) -> None:
         """Another request was sent."""
@@ -52,11 +53,18 @@ class ResponseReader:
         problem = self._parse(data)
         if not self._head_ended:
             return problem or "the head of the endpoint's response doesn't end where it should"
-        try:
-            self.head = ResponseHead(self._status, head[:end])
-        except ValueError as error:
-            return f"the endpoint's response is malformed: {error}"
-        return problem
+        return self._read_head(head[:end]) or problem
+
+    def _read_head(self, head: bytes) -> str:
+        read = self._memory.recall(head)
+        if read is None:
+            try:
+                read = read_response_head(self._status, head)
+            except ValueError as error:
+                return f"the endpoint's response is malformed: {error}"
+            self._memory.remember(head, read)
+        self.head = read
+        return ""
 
     def _pass_interim(self, data: bytes, size: int) -> str:
         """Pass over an informational response (RFC 9110, 15.2)."""

@@ -51,7 +51,8 @@ class Router:
 
     def handle(self, client: ServerProtocol, request: Request) -> RunningRequest | None:
         """Serve a request; None where it is answered already."""
-        if request.method == b"POST" and request.path.startswith("/v1/"):
+        head = request.head
+        if head.method == b"POST" and head.path.startswith("/v1/"):
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)
@@ -66,13 +67,13 @@ class Router:
             page = error_page(error)
         record.status = page.status
         record.ended_ms = record.arrived_ms
-        if request.path.startswith("/v1/"):
+        if request.head.path.startswith("/v1/"):
             self.ledger.book(record)
         client.answer(request, page)
 
     def _page(self, request: Request) -> Page:
         """The router's own answer; raises `RequestError` where it has none."""
-        method, path = request.method, request.path
+        method, path = request.head.method, request.head.path
         page: Page | None
         if path == "/healthz":
             page = message_page(200, "ok")

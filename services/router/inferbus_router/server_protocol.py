@@ -106,7 +106,7 @@ class ServerProtocol(asyncio.Protocol):
     def answer(self, request: Request, page: Page) -> None:
         """Send a whole response, which ends the request."""
         keep_alive = self.keeps_alive(request)
-        without_body = request.method == b"HEAD"
+        without_body = request.head.method == b"HEAD"
         self.write(page.encoded(keep_alive, request.request_id, without_body))
         self.response_ended(keep_alive)
 
@@ -187,7 +187,7 @@ class ServerProtocol(asyncio.Protocol):
             self._refusal = error
         if self._running is None:
             self._serve()
-        if self._reader.complete or (self._refusal is not None and not self._closing):
+        if self._reader.complete or self._refusal is not None:
             self._pause_reading()
 
     def eof_received(self) -> None:
@@ -248,8 +248,8 @@ class ServerProtocol(asyncio.Protocol):
 
     def _continue_if_expected(self) -> None:
         request = self._reader.request
-        if request is not None and request.expects_continue:
-            request.expects_continue = False
+        if request is not None and request.head.expects_continue and not request.was_told_to_go_on:
+            request.was_told_to_go_on = True
             self.write(CONTINUE)
 
     def _refuse(self, error: RequestError) -> None:
@@ -267,7 +267,7 @@ class ServerProtocol(asyncio.Protocol):
             self._count(self._shared.closing_deadlines)
 
     def _pause_reading(self) -> None:
-        if not self._paused and self._transport is not None:
+        if not self._paused and not self._closing and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
 

@@ -5,7 +5,6 @@ together: both are of the newest parts.
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
@@ -17,18 +16,7 @@ from inferbus_router.policy_retry import RetryBudget
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
-
-
-class TimedRequest(Protocol):
-    """A request as deadlines and the hold queue see it."""
-
-    def deadline_passed(self) -> None:
-        """What it waits for didn't come in time."""
-        ...
-
-    def table_changed(self) -> None:
-        """It is held, and there may be an endpoint for it now."""
-        ...
+from inferbus_router.waiting import TimedRequest
 
 
 class RouterState:
@@ -55,7 +43,7 @@ class RouterState:
         self.rate = rate
         self.table = RoutingTable()
         self.fleet = Fleet(make_endpoint)
-        self.plans = Plans(ledger)
+        self.plans = Plans(ledger, self.first_byte_deadlines)
         self.retry_budget = RetryBudget()
         self.hold: HoldQueue[TimedRequest] = HoldQueue(
             settings.hold_queue_requests, settings.hold_queue_bytes

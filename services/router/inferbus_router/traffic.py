@@ -118,9 +118,16 @@ class Traffic:
     """All counters of one router process."""
 
     def __init__(self) -> None:
-        self.active_requests = 0
+        self.arrived = 0
+        self.ended = 0
+        """Requests, ever."""
         self.models: dict[str, ModelTraffic] = {}
         self._destinations: dict[Destination, DestinationTraffic] = {}
+
+    @property
+    def active_requests(self) -> int:
+        """Requests being served."""
+        return self.arrived - self.ended
 
     def destinations(self) -> Iterator[DestinationTraffic]:
         """All that were ever used."""

@@ -56,7 +56,6 @@ class UpstreamProtocol(asyncio.Protocol):
         """Send a request; the receiver hears of its response."""
         self._receiver = receiver
         self._silent = True
-        self._reader.begin()
         if self._transport is not None:
             self._transport.writelines(parts)
 
@@ -108,6 +107,7 @@ class UpstreamProtocol(asyncio.Protocol):
     def _give_back(self, usable: bool) -> None:
         self._receiver = None
         self._used = True
+        self._reader.begin()
         if usable:
             self._owner.release(self)
         else:

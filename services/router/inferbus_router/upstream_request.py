@@ -5,7 +5,7 @@ the model server has another one, and the wish for usage in a stream whose clien
 """
 
 from inferbus_router.body import JsonBody, RequestBody
-from inferbus_router.form import FormBody, is_form
+from inferbus_router.form import FormBody
 from inferbus_router.request import Request
 
 _MOST_COPIED_BYTES = 64 * 1024
@@ -17,17 +17,17 @@ def read_body(request: Request) -> RequestBody:
 
     Whatever isn't a form is taken for JSON: many clients don't say.
     """
-    if is_form(request.content_type):
-        return FormBody(request.body, request.content_type)
+    if request.head.has_form:
+        return FormBody(request.body, request.head.content_type)
     return JsonBody(request.body)
 
 
 def upstream_request(request: Request, payload: bytes, host: bytes) -> tuple[bytes, ...]:
     """The pieces to write, one after the other, to the endpoint of that name."""
     head = b"%b %b HTTP/1.1%b\r\nhost: %b\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (
-        request.method,
-        request.target,
-        request.forwarded,
+        request.head.method,
+        request.head.target,
+        request.head.forwarded,
         host,
         request.request_id,
         len(payload),

@@ -54,15 +54,19 @@ class JsonUsageReader(UsageReader):
     def feed(self, data: bytes) -> None:
         """The next piece of the body."""
         window = self._tail + data if self._tail else data
-        position = window.rfind(_MARK)
-        if position < 0 and not self._open:
-            self._tail = window[1 - len(_MARK) :]
-            return
-        start = max(position, 0)
+        start = window.rfind(_MARK)
+        if start < 0:
+            if not self._open:
+                self._tail = window[1 - len(_MARK) :]
+                return
+            start = 0
         match = _OBJECT.match(window, start, start + _MOST_OBJECT_BYTES)
-        if match:
+        if match is not None:
+            self._open = False
+            self._tail = window[1 - len(_MARK) :]
             self._read(match[1])
-        self._open = match is None and len(window) - start < _MOST_OBJECT_BYTES
+            return
+        self._open = len(window) - start < _MOST_OBJECT_BYTES
         self._tail = window[start if self._open else 1 - len(_MARK) :]
 
     def _read(self, text: bytes) -> None:

@@ -14,7 +14,7 @@ from inferbus_contracts.events.route import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
-from inferbus_router.request import Request, read_head
+from inferbus_router.request import Request, RequestHead, read_head
 from inferbus_router.table import RoutingTable
 
 NAMESPACE = "ns"
@@ -79,9 +79,14 @@ def regex(text: str) -> StringRule:
     return StringRule(regex=text)
 
 
-def request_of(
+def head_of(
     path: str = "/v1/chat/completions", headers: Mapping[str, str] | None = None
-) -> Request:
-    """A POST as the reader makes it."""
+) -> RequestHead:
+    """The head of a POST."""
     lines = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items())
     return read_head(f"POST {path} HTTP/1.1\r\nhost: router{lines}".encode())
+
+
+def request_of(path: str = "/v1/chat/completions") -> Request:
+    """A POST as the reader makes it."""
+    return Request(head_of(path), keep_alive=True)

@@ -8,9 +8,9 @@ from inferbus_router.table import RoutingTable
 from services.router.tests.builders import (
     endpoint,
     exact,
+    head_of,
     prefix,
     regex,
-    request_of,
     route,
     route_key,
     rule,
@@ -24,7 +24,7 @@ CHAT = "/v1/chat/completions"
 
 def routed(table: RoutingTable, model: str = "m", path: str = CHAT, **headers: str) -> str | None:
     """The server of the rule that applies, by name."""
-    found = match_request(table, model, request_of(path, headers))
+    found = match_request(table, model, head_of(path, headers))
     return found[1].servers[0].name if found else None
 
 
@@ -81,7 +81,7 @@ def test_rt_16_17_a_header_chooses_the_rule(headers: dict[str, str], expected: s
 
 def test_the_first_value_of_a_repeated_header_counts() -> None:
     table = table_with(route(rule("ms7", headers={"tier": exact("gold")}), rule("ms1")))
-    request = request_of(headers={"tier": "gold\r\ntier: basic"})
+    request = head_of(headers={"tier": "gold\r\ntier: basic"})
     found = match_request(table, "m", request)
 
     assert found is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferbus_router.relay import Relay, ResponseHead
+from inferbus_router.relay import Relay, ResponseHead, read_response_head
 from inferbus_router.response_reader import ResponseReader
 
 
@@ -111,7 +111,7 @@ def test_a_body_until_the_connection_closes_is_not_complete_before() -> None:
 
 def head_of(*lines: str, status: int = 200) -> ResponseHead:
     text = "".join(f"\r\n{line}" for line in lines)
-    return ResponseHead(status, f"HTTP/1.0 {status} Fine{text}".encode("latin-1"))
+    return read_response_head(status, f"HTTP/1.0 {status} Fine{text}".encode("latin-1"))
 
 
 def relayed(relay: Relay, *pieces: bytes, keep_alive: bool = True) -> bytes:

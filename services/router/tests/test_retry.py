@@ -47,19 +47,25 @@ def test_retries_stay_a_fifth_of_the_requests(is_retry: list[bool]) -> None:
     requests = retries = 0
     for wants_retry in is_retry:
         if wants_retry:
-            retries += budget.spend()
+            retries += budget.spend(requests)
         else:
             requests += 1
-            budget.request()
         assert retries <= RetryBudget.MOST / 5 + requests / 5
 
 
 def test_a_budget_that_was_used_up_comes_back_with_requests() -> None:
     budget = RetryBudget()
-    while budget.spend():
+    while budget.spend(1000):
         pass
-    for _ in range(4):
-        budget.request()
-    assert not budget.spend()
-    budget.request()
-    assert budget.spend()
+
+    assert not budget.spend(1004)
+    assert budget.spend(1005)
+    assert not budget.spend(1005)
+
+
+def test_quiet_times_do_not_save_up_for_a_storm() -> None:
+    budget = RetryBudget()
+    budget.spend(0)
+    storm = [budget.spend(1_000_000) for _ in range(100)]
+
+    assert sum(storm) == RetryBudget.MOST / 5

@@ -11,7 +11,7 @@ from inferbus_router.core import match_request
 from inferbus_router.table import RoutingTable
 from services.router.tests.builders import (
     endpoint,
-    request_of,
+    head_of,
     route,
     route_key,
     rule,
@@ -42,14 +42,14 @@ def changed(key: ObjectKey, entry: RouteEntry | ServerEntry | None, revision: in
 
 
 def served_by(table: RoutingTable) -> str:
-    found = match_request(table, "m", request_of())
+    found = match_request(table, "m", head_of())
     assert found
     return found[1].servers[0].name
 
 
 def test_an_empty_table_is_not_complete() -> None:
     assert not RoutingTable().is_complete
-    assert match_request(RoutingTable(), "m", request_of()) is None
+    assert match_request(RoutingTable(), "m", head_of()) is None
 
 
 def test_the_digest_is_the_one_the_event_documents() -> None:
