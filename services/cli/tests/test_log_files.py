@@ -91,6 +91,15 @@ def test_the_tail_is_the_last_lines(tmp_path: Path, lines: int | None) -> None:
     assert end == path.stat().st_size
 
 
+def test_a_line_that_a_read_begins_in_is_shown_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"line {number} {'x' * 30}\n" for number in range(4000)))
+    in_one_read = path.read_bytes()[-64 * 1024 :].count(b"\n")
+    text, _ = tail(path, in_one_read)
+    assert text.startswith(b"line ")
+    assert text.count(b"\n") == in_one_read
+
+
 def test_what_was_freed_at_the_head_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"\0" * 8192 + b"kept\n")
@@ -112,16 +121,14 @@ def test_following_shows_what_is_added(tmp_path: Path) -> None:
 def test_following_goes_on_where_it_was_when_the_head_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text("".join(f"{number:06}\n" for number in range(20_000)))
-    steps = iter(["cut", "write"])
 
-    def step() -> None:
-        if next(steps) == "cut":
-            assert trim_log(path, LogLimit(max_bytes=4096, generations=1))
-            return
+    def write_and_cut() -> None:
         with path.open("a") as file:
-            file.write("after\n")
+            file.write("not seen yet\n")
+        assert trim_log(path, LogLimit(max_bytes=4096, generations=1))
 
-    assert list(islice(follow(path, path.stat().st_size, step), 1)) == [b"after\n"]
+    followed = follow(path, path.stat().st_size, write_and_cut)
+    assert list(islice(followed, 1)) == [b"not seen yet\n"]
 
 
 def test_following_ends_with_the_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from prometheus_client import CollectorRegistry
 
+from inferbus_console import history
 from inferbus_console.decisions import KEPT
 from inferbus_console.main import serve
 from inferbus_console.settings import ConsoleSettings
@@ -90,7 +91,11 @@ async def seen(people: Bus, ids: Sequence[str]) -> bool:
     return reply.decisions[0].id == ids[-1]
 
 
-async def test_decisions_older_than_memory_are_read_from_the_log(nats_server: NatsServer) -> None:
+@pytest.mark.parametrize("look_back_hours", [(1,), (0,)], ids=["lately", "long ago"])
+async def test_decisions_older_than_memory_are_read_from_the_log(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, look_back_hours: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(history, "_LOOK_BACK_HOURS", look_back_hours)
     async with (
         nats_server.bus(Service.AUTOSCALER) as decider,
         nats_server.bus(Service.WORKLOAD_RECONCILER) as reconciler,

@@ -85,6 +85,13 @@ def test_what_is_over_is_gone() -> None:
     assert not traffic.rows(5_000), "and it doesn't come back"
 
 
+def test_what_a_router_says_of_a_time_to_come_waits_for_it() -> None:
+    traffic = Traffic()
+    traffic.take(TARGET, second(5_000, arrivals=1))
+    assert not traffic.rows(4_000)
+    assert traffic.rows(5_000)
+
+
 def test_models_and_targets_are_apart() -> None:
     traffic = Traffic()
     traffic.take(TARGET, second(0, model="b", arrivals=1))
