@@ -59,14 +59,14 @@ def _reason(row: Row) -> str:
 
 
 def _status(*types: str) -> Column:
-    """The first of these conditions that holds; what isn't ready yet is `Pending`."""
+    """The first of these conditions that holds; without one, whether it was accepted."""
 
     def value(row: Row) -> str:
         for type_ in types:
             found = condition(row.object, type_)
             if found and found.get("status") == "True":
                 return type_
-        return "Pending"
+        return _accepted(row)
 
     return Column("STATUS", value)
 
@@ -74,7 +74,13 @@ def _status(*types: str) -> Column:
 def _available(row: Row) -> str:
     """The reason of the Available condition, as upstream's own column shows it."""
     found = condition(row.object, "Available") or condition(row.object, "Progressing")
-    return str(found.get("reason", "")) if found else "Pending"
+    return str(found.get("reason", "")) if found else _accepted(row)
+
+
+def _accepted(row: Row) -> str:
+    """Of what nothing more is known yet: whether it was accepted, or why not."""
+    found = condition(row.object, "Accepted")
+    return str(found.get("reason", "Accepted")) if found else "Pending"
 
 
 def _roles(row: Row) -> str:

@@ -14,6 +14,7 @@ from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import (
     INFERENCE_SERVICE,
+    LEADER_WORKER_SET,
     MODEL_BOOSTER,
     MODEL_ROUTE,
     MODEL_SERVER,
@@ -21,9 +22,9 @@ from inferbus_contracts.resources.kinds import (
     PLAYGROUND,
 )
 
-WORKLOADS = frozenset({MODEL_SERVING, INFERENCE_SERVICE})
+WORKLOADS = frozenset({MODEL_SERVING, LEADER_WORKER_SET})
 ROUTED = frozenset({MODEL_ROUTE, MODEL_SERVER})
-EXPANDED = frozenset({MODEL_BOOSTER, PLAYGROUND})
+EXPANDED = frozenset({MODEL_BOOSTER, PLAYGROUND, INFERENCE_SERVICE})
 WAITED_FOR = WORKLOADS | ROUTED | EXPANDED
 """Other kinds are ready once they are stored."""
 
@@ -77,7 +78,7 @@ class Readiness:
             why = self._workload(key, uid, generation)
         elif key.kind in ROUTED:
             why = self._route(key, uid, generation)
-        elif not any(child.kind in WORKLOADS for child in children):
+        elif not any(child.kind in WORKLOADS | EXPANDED for child in children):
             why = "its workload isn't there yet"
         if why:
             yield key, why

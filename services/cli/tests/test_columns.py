@@ -177,6 +177,14 @@ def test_a_booster_that_failed_says_so_first() -> None:
     assert cells("ModelBooster", row)["STATUS"] == "Failed"
 
 
+@pytest.mark.parametrize("kind", ["ModelBooster", "Playground", "Service"])
+def test_a_short_kind_without_more_shows_whether_it_was_accepted(kind: str) -> None:
+    conditions = [{"type": "Accepted", "status": "False", "reason": "NoSuchModel"}]
+    refused = Row(object=document(status={"conditions": conditions}), now_ms=NOW_MS)
+    assert cells(kind, refused)["STATUS"] == "NoSuchModel"
+    assert cells(kind, Row(object=document(), now_ms=NOW_MS))["STATUS"] == "Pending"
+
+
 def test_the_namespace_comes_first_where_it_is_shown() -> None:
     row = Row(object=document(), now_ms=NOW_MS)
     titles, values = shown("ConfigMap", row, namespaces=True)

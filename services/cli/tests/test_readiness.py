@@ -92,6 +92,19 @@ def test_a_short_kind_waits_for_its_children() -> None:
     assert reasons(readiness) == {BOOSTER: "its workload isn't there yet"}
 
 
+def test_a_playground_waits_for_the_workload_of_its_service() -> None:
+    playground = ObjectKey("Playground", "default", "p")
+    service = ObjectKey("Service", "default", "p")
+    workload = ObjectKey("LeaderWorkerSet", "default", "p")
+    readiness = Readiness({playground: ("p", 1)})
+    readiness.take(service, stored("s", "p"))
+    assert reasons(readiness) == {service: "its workload isn't there yet"}
+    readiness.take(workload, stored("w", "s"))
+    assert reasons(readiness) == {workload: "not looked at yet"}
+    readiness.take(workload, observed("w"))
+    assert not readiness.waiting()
+
+
 def test_children_of_others_dont_count() -> None:
     readiness = Readiness({BOOSTER: ("b", 1)})
     readiness.take(SERVING, stored("u", "another"))

@@ -34,6 +34,11 @@ class Resolver:
                 self._causes[key] = cause
             self._dirty.add(key)
 
+    @property
+    def idle(self) -> bool:
+        """Whether everything that changed has been looked at."""
+        return self._dirty.idle
+
     async def run(self) -> None:
         """Write facts for ever; the facts at hand must have been folded."""
         await self._observer.ready()

@@ -202,9 +202,11 @@ async def test_only_the_oldest_instance_works_and_the_other_takes_over(
             await settled(world)
         async with world.publisher("first", coalesce_ms=60_000.0) as active:
             await eventually(lambda: value(active, "parts") == 2)
-            standby = await later.enter_async_context(world.publisher("second"))
             await world.apply(server("t"))
             await eventually(lambda: world.conditions(server_key("t")))
+            standby = await later.enter_async_context(world.publisher("second"))
+            await acknowledge(nats_server, world.router.messages[-1][1])
+            await eventually(lambda: value(standby, "routers") == 1)
             await world.observe(pod(ready=False))
             await eventually(lambda: server_key("t") in world.router.held)
             assert value(active, "published_parts_total") == 2

@@ -369,6 +369,13 @@ def test_a_route_made_by_hand_takes_the_place_of_one_expanded_from_a_playground(
     assert world.route("made").rules
 
 
+def test_a_replaced_route_lets_go_of_its_adapters() -> None:
+    world = World(generated(loraAdapters=["a"]), route("b", model="other", loraAdapters=["a"]))
+    assert world.condition(route_key("b"), "Conflicted")[0] == "True"
+    assert route_key("b") in world.apply(route("own")).conditions
+    assert world.condition(route_key("b"), "Conflicted")[0] == "False"
+
+
 def test_nobody_takes_over_the_model_of_another_namespace() -> None:
     world = World(generated(), route("own", namespace="elsewhere"))
     assert world.route("made").rules

@@ -1,12 +1,14 @@
 """Changes to objects: plan on the picture, write conditionally, plan anew when somebody was first.
 
-Every way to change an object ends here: the object API, the folder, the expander, the collector of
-garbage. Writes of one instance are made one after the other.
+Every way to change an object ends here: the object API, the folder, the expander, the writer of
+statuses, the collector of garbage. Writes of one instance are made one after the other. Invariant:
+what is written was computed from the objects as they stood when it was written, so that whoever
+gives a function instead of a document never overwrites what came in between.
 """
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from inferbus_contracts.api.objects import (
@@ -39,6 +41,9 @@ DEFAULT_GRACE_SECONDS = 30
 
 PlanT = TypeVar("PlanT")
 Changes = dict[ObjectKey, dict[str, Any] | None]
+RenderDocuments = Callable[[], Sequence[AppliedDocument]]
+RenderStatus = Callable[[StoredObject], dict[str, Any] | None]
+"""The status that an object should have; None leaves the one it has."""
 
 
 class Applier:
@@ -59,10 +64,21 @@ class Applier:
         dry_run: bool = False,
     ) -> list[AppliedObject]:
         """Apply all documents or none; raises `ProblemsError` with everything that is wrong."""
+        return await self.apply_rendered(lambda: documents, manager, force=force, dry_run=dry_run)
+
+    async def apply_rendered(
+        self,
+        render: RenderDocuments,
+        manager: str,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> list[AppliedObject]:
+        """Apply what `render` makes of the objects as they stand when it is written."""
 
         def plan() -> tuple[list[PlannedObject], Changes]:
             planned = plan_unit(
-                documents,
+                render(),
                 manager,
                 lookup=self._store.get,
                 scaled=self._policies.owned_replicas(),
@@ -82,28 +98,33 @@ class Applier:
 
         def plan() -> tuple[bool, Changes]:
             stored = self._existing(key)
-            if _decided(stored, decision_id, key.role, number):
+            already = _replicas(key, stored) == number
+            if already and _is_of_decision(stored, decision_id):
                 return True, {}
             check(key.owner, stored, conditions)
-            if replicas(stored.object, key.role) == number:
+            if already:
                 return False, {}
             return True, {key.owner: scale(stored, key.role, number, decision_id).object}
 
-        try:
-            changed = await self._change(plan)
-        except KeyError:
-            raise ProblemsError(_no_role(key)) from None
+        changed = await self._change(plan)
         return changed, self._existing(key)
 
     async def set_status(
-        self, key: ObjectKey, status: dict[str, Any], conditions: Preconditions
+        self, key: ObjectKey, status: Mapping[str, Any], conditions: Preconditions
     ) -> StoredObject:
         """Replace the status; the object afterwards."""
+        return await self.update_status(key, lambda _: dict(status), conditions)
+
+    async def update_status(
+        self, key: ObjectKey, render: RenderStatus, conditions: Preconditions
+    ) -> StoredObject:
+        """Give an object the status rendered of it as it stands then; the object afterwards."""
 
         def plan() -> tuple[None, Changes]:
             stored = self._existing(key)
             check(key, stored, conditions)
-            return None, _needed(key, set_status(stored, status))
+            status = render(stored)
+            return None, {} if status is None else _needed(key, set_status(stored, status))
 
         await self._change(plan)
         return self._existing(key)
@@ -116,25 +137,44 @@ class Applier:
         grace_period_seconds: int | None = None,
         final: bool = False,
     ) -> int:
-        """Delete an object; a pod is only marked until `final`. The revision of that."""
+        """Delete an object; a pod is only marked until `final`.
+
+        The revision of that, 0 where there was nothing to delete.
+        """
+
+        def plan() -> tuple[bool, Changes]:
+            stored = self._store.get(key)
+            if stored is None:
+                return False, {}
+            check(key, stored, conditions)
+            if final:
+                return True, {key: None}
+            return True, self._deletion(key, stored, grace_period_seconds)
+
+        existed = await self._change(plan)
+        return self._store.last_revision(key) if existed else 0
+
+    async def delete_if(self, key: ObjectKey, is_unwanted: Callable[[StoredObject], bool]) -> None:
+        """Delete an object unless it is wanted as it stands then; a pod is only marked."""
 
         def plan() -> tuple[None, Changes]:
             stored = self._store.get(key)
-            if stored is None:
+            if stored is None or not is_unwanted(stored):
                 return None, {}
-            check(key, stored, conditions)
-            if key.kind != POD or final:
-                return None, {key: None}
-            spec = stored.object.get("spec", {})
-            own = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
-            grace = own if grace_period_seconds is None else grace_period_seconds
-            return None, _needed(key, mark_deleted(stored, self._clock.now_ms(), grace))
+            return None, self._deletion(key, stored)
 
         await self._change(plan)
-        return self._store.last_revision(key)
+
+    def _deletion(
+        self, key: ObjectKey, stored: StoredObject, grace_period_seconds: int | None = None
+    ) -> Changes:
+        if key.kind != POD:
+            return {key: None}
+        grace = _grace_seconds(stored) if grace_period_seconds is None else grace_period_seconds
+        return _needed(key, mark_deleted(stored, self._clock.now_ms(), grace))
 
     async def _change(self, plan: Callable[[], tuple[PlanT, Changes]]) -> PlanT:
-        last = ObjectKey("", "", "")
+        contested: Changes = {}
         async with self._writing:
             for _ in range(ATTEMPTS):
                 result, changes = plan()
@@ -143,10 +183,10 @@ class Applier:
                 try:
                     await self._store.write(changes)
                 except StaleError:
-                    last = next(iter(changes))
+                    contested = changes
                 else:
                     return result
-        raise too_contested(last)
+        raise too_contested(next(iter(contested)))
 
     def _existing(self, key: ObjectKey) -> StoredObject:
         stored = self._store.get(key.owner)
@@ -155,14 +195,13 @@ class Applier:
         return stored
 
     def _result(self, item: PlannedObject) -> AppliedObject:
-        stored = self._store.get(item.key) or StoredObject(item.written.object, 0)
         metadata = item.written.object["metadata"]
         return AppliedObject(
             key=str(item.key),
             change=item.written.change,
             uid=metadata["uid"],
             generation=metadata["generation"],
-            revision=stored.revision,
+            revision=self._store.last_revision(item.key),
             warnings=list(item.warnings),
         )
 
@@ -171,10 +210,22 @@ def _needed(key: ObjectKey, written: Written) -> Changes:
     return {} if written.change is Change.UNCHANGED else {key: written.object}
 
 
-def _decided(stored: StoredObject, decision_id: str, role: str, number: int) -> bool:
+def _replicas(key: ObjectKey, stored: StoredObject) -> int:
+    try:
+        return replicas(stored.object, key.role)
+    except KeyError:
+        raise ProblemsError(_no_role(key)) from None
+
+
+def _is_of_decision(stored: StoredObject, decision_id: str) -> bool:
     annotations = stored.object["metadata"].get("annotations", {})
-    same = annotations.get(DECISION_ID) == decision_id
-    return same and replicas(stored.object, role) == number
+    return bool(annotations.get(DECISION_ID) == decision_id)
+
+
+def _grace_seconds(pod: StoredObject) -> int:
+    """A pod that says no number must be able to go too."""
+    own = pod.object.get("spec", {}).get("terminationGracePeriodSeconds")
+    return own if isinstance(own, int) else DEFAULT_GRACE_SECONDS
 
 
 def _uids() -> Iterator[str]:

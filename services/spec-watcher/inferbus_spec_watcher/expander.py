@@ -1,13 +1,17 @@
 """Keeps the children of short objects as their expansion says.
 
 Level-triggered: whatever changes, the parent is expanded anew and what is stored made equal to
-that. A child that somebody edits or deletes comes back; one that is no longer rendered goes.
+that. A child that somebody edits or deletes comes back; one that is no longer rendered goes. What
+to store and what to delete is decided on the objects as they stand at that moment, so that an
+object of somebody else that came in between is left alone.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from inferbus_contracts.api.objects import AppliedDocument, Preconditions
+from inferbus_contracts.api.objects import AppliedDocument
 from inferbus_contracts.conditions import condition
 from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.events.route import ConditionFact
@@ -19,7 +23,7 @@ from inferbus_contracts.resources.kinds import (
     key_of,
 )
 from inferbus_shared.bus.membership import Membership
-from inferbus_shared.objects.picture import StoredObject
+from inferbus_shared.objects.picture import StoredObject, controller_uid
 from inferbus_shared.worklist import Worklist
 from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.expansion import Expansion, ExpansionSettings, expand
@@ -31,6 +35,17 @@ from inferbus_spec_watcher.status.view import Verdict
 
 SHORT_KINDS = frozenset({MODEL_BOOSTER, PLAYGROUND, INFERENCE_SERVICE})
 """Kinds that are expanded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """The last expansion of an object, and which state of the object it is of."""
+
+    parent: StoredObject
+    expansion: Expansion
+
+    def verdict(self, conditions: tuple[ConditionFact, ...]) -> Verdict:
+        return Verdict(self.parent.uid, self.parent.generation, conditions)
 
 
 class Expander:
@@ -50,7 +65,7 @@ class Expander:
         self._membership = membership
         self._settings = settings
         self._dirty = Worklist[ObjectKey]("expansion")
-        self._waiting: dict[ObjectKey, frozenset[ObjectKey]] = {}
+        self._rendered: dict[ObjectKey, _Rendered] = {}
         self._verdicts: dict[ObjectKey, Verdict] = {}
         self._listeners: list[Callable[[ObjectKey], None]] = []
         store.on_change(self._changed)
@@ -81,49 +96,51 @@ class Expander:
 
     def _changed(self, key: ObjectKey) -> None:
         self._look_at(key)
-        for parent, awaited in self._waiting.items():
-            if key in awaited:
+        for parent, rendered in self._rendered.items():
+            if key in rendered.expansion.waits_for:
                 self._dirty.add(parent)
 
     async def _expand(self, key: ObjectKey) -> None:
         if not self._membership.is_active:
             return
+        self._rendered.pop(key, None)
+        try:
+            await self._applier.apply_rendered(partial(self._render, key), EXPANDER, force=True)
+            await self._delete_others(key)
+        except ProblemsError as error:
+            self._say(key, error)
+            raise
+        self._say(key)
+
+    def _render(self, key: ObjectKey) -> list[AppliedDocument]:
         parent = self._store.get(key)
         if parent is None:
-            self._waiting.pop(key, None)
-            self._verdicts.pop(key, None)
-            return
+            return []
         expansion = expand(parent.object, self._lookup, self._settings)
         assert expansion is not None, "every short kind is expanded"
-        self._waiting[key] = expansion.waits_for
-        try:
-            await self._carry_out(parent, expansion)
-        except ProblemsError as error:
-            conditions = (_not_applied(error), *_without_success(expansion))
-            self._say(key, Verdict(parent.generation, conditions))
-            raise
-        self._say(key, Verdict(parent.generation, expansion.conditions))
+        self._rendered[key] = _Rendered(parent, expansion)
+        return [AppliedDocument(object=owned(one, parent.object)) for one in expansion.children]
 
-    async def _carry_out(self, parent: StoredObject, expansion: Expansion) -> None:
-        documents = [
-            AppliedDocument(object=owned(child, parent.object)) for child in expansion.children
-        ]
-        if documents:
-            await self._applier.apply(documents, EXPANDER, force=True)
-        if not expansion.blocked:
-            await self._delete_others(parent, {key_of(one.object) for one in documents})
-
-    async def _delete_others(self, parent: StoredObject, rendered: set[ObjectKey]) -> None:
-        for key in self._ownership.children(parent.uid):
-            child = self._store.get(key)
-            if child is not None and key not in rendered and EXPANDER in owners_of(child.object):
-                await self._applier.delete(key, Preconditions(uid=child.uid))
+    async def _delete_others(self, key: ObjectKey) -> None:
+        rendered = self._rendered.get(key)
+        if rendered is None or rendered.expansion.blocked:
+            return
+        wanted = {key_of(child) for child in rendered.expansion.children}
+        parent = rendered.parent.uid
+        for child in self._ownership.children(parent):
+            if child not in wanted:
+                await self._applier.delete_if(child, partial(_is_rendered_for, parent))
 
     def _lookup(self, key: ObjectKey) -> Mapping[str, Any] | None:
         stored = self._store.get(key)
         return stored.object if stored else None
 
-    def _say(self, key: ObjectKey, verdict: Verdict) -> None:
+    def _say(self, key: ObjectKey, error: ProblemsError | None = None) -> None:
+        rendered = self._rendered.get(key)
+        if rendered is None:
+            self._verdicts.pop(key, None)
+            return
+        verdict = rendered.verdict(_conditions(rendered.expansion, error))
         if self._verdicts.get(key) != verdict:
             self._verdicts[key] = verdict
             for listener in self._listeners:
@@ -136,10 +153,12 @@ def owned(child: Mapping[str, Any], parent: Mapping[str, Any]) -> dict[str, Any]
     return {**child, "metadata": metadata}
 
 
-def _not_applied(error: ProblemsError) -> ConditionFact:
-    """The children are known, but can't be stored."""
-    return condition(EXPANDED, False, "ApplyFailed", str(error))
+def _is_rendered_for(uid: str, child: StoredObject) -> bool:
+    return controller_uid(child.object) == uid and EXPANDER in owners_of(child.object)
 
 
-def _without_success(expansion: Expansion) -> tuple[ConditionFact, ...]:
-    return tuple(one for one in expansion.conditions if one.type != EXPANDED)
+def _conditions(expansion: Expansion, error: ProblemsError | None) -> tuple[ConditionFact, ...]:
+    if error is None:
+        return expansion.conditions
+    doubts = (one for one in expansion.conditions if one.type != EXPANDED)
+    return (condition(EXPANDED, False, "ApplyFailed", str(error)), *doubts)

@@ -4,7 +4,7 @@ Invariant: `children(uid)` are the keys of all stored objects whose controller h
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import find_kind, kind_of
@@ -12,12 +12,20 @@ from inferbus_shared.objects.picture import controller_reference
 from inferbus_spec_watcher.object_store import ObjectStore
 
 
+class Owner(NamedTuple):
+    """The controller of an object."""
+
+    uid: str
+    key: ObjectKey | None
+    """None where its kind isn't known."""
+
+
 class Ownership:
     """Owners and their children; make it before anybody else listens to the store."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._owner_of: dict[ObjectKey, tuple[str, ObjectKey | None]] = {}
+        self._owners: dict[ObjectKey, Owner] = {}
         self._children: dict[str, set[ObjectKey]] = {}
         self._listeners: list[Callable[[ObjectKey], None]] = []
         store.on_change(self._changed)
@@ -32,16 +40,24 @@ class Ownership:
 
     def _changed(self, key: ObjectKey) -> None:
         stored = self._store.get(key)
-        before = self._owner_of.pop(key, None)
-        after = _owner(key, stored.object) if stored else None
+        before = self._owners.get(key)
+        after = owner_of(key, stored.object) if stored else None
+        self._move(key, before, after)
+        for owner in dict.fromkeys((before, after)):
+            if owner is not None and owner.key is not None:
+                self._tell(owner.key)
+
+    def _move(self, child: ObjectKey, before: Owner | None, after: Owner | None) -> None:
+        if before == after:
+            return
         if before is not None:
-            self._children[before[0]].discard(key)
+            del self._owners[child]
+            self._children[before.uid].discard(child)
+            if not self._children[before.uid]:
+                del self._children[before.uid]
         if after is not None:
-            self._owner_of[key] = after
-            self._children.setdefault(after[0], set()).add(key)
-        for owner in dict.fromkeys(one[1] for one in (before, after) if one is not None):
-            if owner is not None:
-                self._tell(owner)
+            self._owners[child] = after
+            self._children.setdefault(after.uid, set()).add(child)
 
     def _tell(self, owner: ObjectKey) -> None:
         for listener in self._listeners:
@@ -61,11 +77,11 @@ def owner_reference(owner: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _owner(child: ObjectKey, document: Mapping[str, Any]) -> tuple[str, ObjectKey | None] | None:
-    """(uid, key) of the controller; the key is None where its kind isn't known."""
+def owner_of(child: ObjectKey, document: Mapping[str, Any]) -> Owner | None:
+    """The controller of a stored object; None without one."""
     reference = controller_reference(document)
     if reference is None:
         return None
     kind = find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
     key = kind.key(str(reference.get("name")), child.namespace) if kind else None
-    return str(reference["uid"]), key
+    return Owner(str(reference["uid"]), key)

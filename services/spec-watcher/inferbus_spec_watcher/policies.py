@@ -1,13 +1,17 @@
 """The scaling policies among the stored objects, and which replicas they own."""
 
+from pydantic import ValidationError
+
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
 from inferbus_contracts.scaling_intents import (
+    PolicyObject,
     PolicyObjects,
     Settled,
     read_policy_object,
     scaled_roles,
 )
+from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.object_store import ObjectStore
 
 POLICY_KINDS = frozenset({AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING})
@@ -34,8 +38,17 @@ class Policies:
         if key.kind not in POLICY_KINDS:
             return
         stored = self._store.get(key)
-        if stored is None:
+        item = _read(key, stored) if stored else None
+        if item is None:
             self._objects.drop(key)
         else:
-            item = read_policy_object(key, stored.uid, stored.generation, stored.object)
             self._objects.put(item)
+
+
+def _read(key: ObjectKey, stored: StoredObject) -> PolicyObject | None:
+    """None for an object that an older release let in: it scales nothing, and its condition
+    `Accepted` says why."""
+    try:
+        return read_policy_object(key, stored.uid, stored.generation, stored.object)
+    except ValidationError:
+        return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.envelope import event_id
-from inferbus_contracts.errors import Problem, ProblemsError
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.events.spec import SpecRejected
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
 from inferbus_shared.bus.bus import Bus
@@ -14,6 +14,15 @@ log = logging.getLogger("inferbus.spec-watcher")
 
 MAX_PROBLEMS = 50
 
+_OF_THE_BUS = frozenset(
+    {
+        ErrorCode.BUS_UNREACHABLE,
+        ErrorCode.BUS_FULL,
+        ErrorCode.BUS_REFUSED,
+        ErrorCode.BUS_TIMEOUT,
+    }
+)
+
 
 class Rejections:
     """Writes what was refused."""
@@ -21,23 +30,39 @@ class Rejections:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
-    async def record(self, manager: str, problems: Sequence[Problem]) -> None:
-        """One event for a refused unit; the refusal stands even when it can't be written."""
+    async def record(
+        self, manager: str, problems: Sequence[Problem], *, unit: str = "", again: bool = True
+    ) -> None:
+        """One event for a refused unit; the refusal stands even when it can't be written.
+
+        `unit` names what was refused where no problem names an object. Without `again` nothing is
+        written when the last event about it says the same.
+        """
         body = SpecRejected(manager=manager, problems=list(problems[:MAX_PROBLEMS]))
-        key = _key(manager, problems)
+        key = _key(unit or manager, problems)
         now_ms = self._bus.clock.now_ms()
         id_ = event_id(SpecRejected.event_type, key, f"{digest(body.to_dict())}|{now_ms}")
         try:
-            await self._bus.publish(self._bus.event(body, key, id=id_))
+            if again or not await self._is_told(key, body):
+                await self._bus.publish(self._bus.event(body, key, id=id_))
         except ProblemsError as error:
             log.warning("a rejection could not be recorded", extra={"problem": str(error)})
 
+    async def _is_told(self, key: ObjectKey, body: SpecRejected) -> bool:
+        last = await self._bus.last(SpecRejected.event_type, key)
+        return last is not None and digest(last.data.to_dict()) == digest(body.to_dict())
 
-def _key(manager: str, problems: Sequence[Problem]) -> ObjectKey:
+
+def is_of_the_bus(problems: Sequence[Problem]) -> bool:
+    """Whether the documents may be right, and it is the bus that took nothing."""
+    return any(problem.code in _OF_THE_BUS for problem in problems)
+
+
+def _key(unit: str, problems: Sequence[Problem]) -> ObjectKey:
     for problem in problems:
         if problem.object:
             try:
                 return ObjectKey.parse(problem.object)
             except ValueError:
                 continue
-    return ObjectKey("Document", NO_NAMESPACE, manager)
+    return ObjectKey("Document", NO_NAMESPACE, unit.replace("/", ":"))

@@ -1,4 +1,11 @@
-"""Writes the status of objects, whenever what it is computed from changes."""
+"""Writes the status of objects, whenever what it is computed from changes.
+
+Invariant: of several decisions about a target the newest counts, in whatever order they arrive:
+after a restart those of the autoscaler and those of the optimizer come one stream after the other.
+"""
+
+from functools import partial
+from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions
 from inferbus_contracts.base import EventData
@@ -10,9 +17,11 @@ from inferbus_contracts.events.scaling import (
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.scaling_intents import Settled
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.clock import Clock
+from inferbus_shared.objects.picture import StoredObject
 from inferbus_shared.worklist import Worklist
 from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.expander import Expander
@@ -20,7 +29,7 @@ from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.ownership import Ownership
 from inferbus_spec_watcher.policies import POLICY_KINDS, Policies
 from inferbus_spec_watcher.status.render import STATUS_KINDS, render
-from inferbus_spec_watcher.status.view import View, Wanted
+from inferbus_spec_watcher.status.view import Scaled, View, Wanted
 
 FACTS = (
     RoutesResolved.event_type,
@@ -55,7 +64,8 @@ class StatusWriter:
         self._started = False
         self._resolved: dict[ObjectKey, RoutesResolved] = {}
         self._wanted: dict[ObjectKey, Wanted] = {}
-        self._scaled_at_ms: dict[ObjectKey, int] = {}
+        self._scaled: dict[ObjectKey, Scaled] = {}
+        self._settled: Settled | None = None
         store.on_change(self._changed)
         ownership.on_child_change(self._look_at)
         expander.on_verdict(self._look_at)
@@ -68,15 +78,21 @@ class StatusWriter:
             self._resolved[event.key] = data
             self._look_at(event.key)
         elif isinstance(data, ScalingDecided):
-            self._wanted[event.key] = Wanted(data.desired, data.mode)
-            self._look_at_scalers(event.key.owner)
+            wanted = Wanted(data.target_uid, data.desired, data.mode, event.time_ms)
+            self._note(event.key, wanted)
         elif isinstance(data, ScalingAllocated):
             for share in data.allocations:
-                self._wanted[ObjectKey.parse(share.target)] = Wanted(share.desired, None)
-            self._look_at(event.key)
+                wanted = Wanted(share.uid, share.desired, None, event.time_ms)
+                self._note(ObjectKey.parse(share.target), wanted)
         elif isinstance(data, ScalingApplied) and data.outcome is ApplyOutcome.APPLIED:
-            self._scaled_at_ms[event.key] = event.time_ms
+            self._scaled[event.key] = Scaled(data.uid, event.time_ms)
             self._look_at_scalers(event.key.owner)
+
+    def _note(self, target: ObjectKey, wanted: Wanted) -> None:
+        known = self._wanted.get(target)
+        if known is None or known.decided_at_ms <= wanted.decided_at_ms:
+            self._wanted[target] = wanted
+            self._look_at_scalers(target.owner)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -91,14 +107,20 @@ class StatusWriter:
 
     def _changed(self, key: ObjectKey) -> None:
         self._look_at(key)
-        if not self._started:
-            return
-        if key.kind in POLICY_KINDS:
-            for kind in POLICY_KINDS:
-                for other, _ in self._store.items(kind):
-                    self._look_at(other)
-        else:
+        if self._started:
             self._look_at_scalers(key)
+            if key.kind in POLICY_KINDS:
+                self._resettle()
+
+    def _resettle(self) -> None:
+        """A policy that comes or goes may win or lose its targets against any other."""
+        settled = self._policies.settled
+        if settled is self._settled:
+            return
+        self._settled = settled
+        for kind in POLICY_KINDS:
+            for other, _ in self._store.items(kind):
+                self._look_at(other)
 
     def _look_at(self, key: ObjectKey) -> None:
         if self._started and key.kind in STATUS_KINDS:
@@ -113,9 +135,11 @@ class StatusWriter:
         stored = self._store.get(key)
         if stored is None or not self._membership.is_active:
             return
-        status = render(key, stored, self._view(), self._clock.now_ms())
-        if status is not None:
-            await self._applier.set_status(key, status, Preconditions(uid=stored.uid))
+        same = Preconditions(uid=stored.uid)
+        await self._applier.update_status(key, partial(self._render, key), same)
+
+    def _render(self, key: ObjectKey, stored: StoredObject) -> dict[str, Any] | None:
+        return render(key, stored, self._view(), self._clock.now_ms())
 
     def _view(self) -> View:
         return View(
@@ -124,6 +148,6 @@ class StatusWriter:
             verdict=self._expander.verdict,
             resolved=self._resolved.get,
             wanted=self._wanted.get,
-            scaled_at_ms=self._scaled_at_ms.get,
+            scaled=self._scaled.get,
             settled=self._policies.settled,
         )

@@ -4,6 +4,8 @@ An object that anybody else has applied is that person's whole: what was built i
 (`policy_objects.apply_document`), and comes back when it is deleted.
 """
 
+from functools import partial
+
 from inferbus_contracts.api.objects import AppliedDocument
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import key_of
@@ -43,7 +45,11 @@ class BuiltInInstaller:
             self._dirty.add(key)
 
     async def _install(self, key: ObjectKey) -> None:
+        if self._membership.is_active:
+            await self._applier.apply_rendered(partial(self._missing, key), BUILT_IN)
+
+    def _missing(self, key: ObjectKey) -> list[AppliedDocument]:
         stored = self._store.get(key)
-        if self._membership.is_active and (stored is None or is_built_in(stored.object)):
-            document = AppliedDocument(object=dict(_RUNTIMES[key]))
-            await self._applier.apply([document], BUILT_IN)
+        if stored is not None and not is_built_in(stored.object):
+            return []
+        return [AppliedDocument(object=dict(_RUNTIMES[key]))]

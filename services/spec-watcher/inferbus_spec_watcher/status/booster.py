@@ -4,8 +4,12 @@
 with its workloads.
 """
 
+from collections.abc import Mapping
+
 from inferbus_contracts.admission.backends import backends_of
 from inferbus_contracts.conditions import condition
+from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.events.route import ConditionFact
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.booster import ModelBooster
 from inferbus_contracts.resources.kinds import MODEL_SERVING
@@ -23,33 +27,40 @@ ACTIVE = "Active"
 
 def booster_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPart | None:
     """None until the booster was expanded."""
-    verdict = view.verdict(key)
+    verdict = view.verdict_on(key, stored)
     if verdict is None:
         return None
-    booster = typed(ModelBooster, stored.object)
-    workloads = {
-        backend.name: BackendPlan(booster=booster, uid=stored.uid, backend=backend, path=path).name
-        for path, backend in backends_of(booster)
-    }
     servings = {
         name: view.get(ObjectKey(MODEL_SERVING, key.namespace, workload))
-        for name, workload in workloads.items()
+        for name, workload in _workloads(stored).items()
     }
-    starting = sorted(name for name, serving in servings.items() if not is_available(serving))
+    statuses = [
+        {"name": name, "replicas": count(serving, "availableReplicas")}
+        for name, serving in servings.items()
+    ]
     return StatusPart(
-        (
-            condition(INITIALIZED, True, "ModelCreating"),
-            condition(ACTIVE, False, "ModelProcessing", f"not ready: {', '.join(starting)}")
-            if starting
-            else condition(ACTIVE, True, "ModelAvailable"),
-            *verdict.conditions,
-        ),
-        {
-            "backendStatuses": [
-                {"name": name, "replicas": count(serving, "availableReplicas")}
-                for name, serving in servings.items()
-            ]
-        },
+        (condition(INITIALIZED, True, "ModelCreating"), _active(servings), *verdict.conditions),
+        {"backendStatuses": statuses},
         verdict.generation,
         OCCASIONAL,
     )
+
+
+def _workloads(stored: StoredObject) -> dict[str, str]:
+    """By backend, the name of its ModelServing; empty for a booster that an older release let in
+    and this one can't read."""
+    try:
+        booster = typed(ModelBooster, stored.object)
+    except ProblemsError:
+        return {}
+    return {
+        backend.name: BackendPlan(booster=booster, uid=stored.uid, backend=backend, path=path).name
+        for path, backend in backends_of(booster)
+    }
+
+
+def _active(servings: Mapping[str, StoredObject | None]) -> ConditionFact:
+    starting = sorted(name for name, serving in servings.items() if not is_available(serving))
+    if servings and not starting:
+        return condition(ACTIVE, True, "ModelAvailable")
+    return condition(ACTIVE, False, "ModelProcessing", f"not ready: {', '.join(starting)}")

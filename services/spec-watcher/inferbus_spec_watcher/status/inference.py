@@ -27,7 +27,7 @@ _SELECTOR = {PLAYGROUND: "selector", INFERENCE_SERVICE: "hpaPodSelector"}
 
 def inference_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPart | None:
     """None until the object was expanded."""
-    verdict = view.verdict(key)
+    verdict = view.verdict_on(key, stored)
     if verdict is None:
         return None
     children = [

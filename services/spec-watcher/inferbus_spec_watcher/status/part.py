@@ -13,7 +13,10 @@ class StatusPart:
 
     conditions: tuple[ConditionFact, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
+    """None stands for a field that has nothing to tell (any more)."""
     generation: int | None = None
     """The generation all this is about; None: the object's present one, not told as observed."""
     occasional: frozenset[str] = frozenset()
     """Types of conditions that turn False when they are no longer asserted."""
+    withdrawn: frozenset[str] = frozenset()
+    """Types of conditions that mean nothing (any more) and go."""

@@ -1,6 +1,7 @@
 """`render`: which kinds have a status written here, and the whole status from its part."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from inferbus_contracts.conditions import stamp
@@ -39,8 +40,7 @@ def _with_accepted(renderer: Renderer) -> Renderer:
         part = renderer(key, stored, view)
         if part is None:
             return _accepted_alone(key, stored, view)
-        conditions = (accepted(stored.object), *part.conditions)
-        return StatusPart(conditions, part.fields, part.generation, part.occasional)
+        return replace(part, conditions=(accepted(stored.object), *part.conditions))
 
     return render
 
@@ -71,12 +71,15 @@ def render(key: ObjectKey, stored: StoredObject, view: View, now_ms: int) -> dic
     if part is None:
         return None
     previous = stored.object.get("status") or {}
-    told = {} if part.generation is None else {"observedGeneration": part.generation}
+    generation = stored.generation if part.generation is None else part.generation
     conditions = stamp(
-        previous.get("conditions") or (),
+        (one for one in previous.get("conditions") or () if one["type"] not in part.withdrawn),
         part.conditions,
-        stored.generation if part.generation is None else part.generation,
+        generation,
         now_ms,
         occasional=part.occasional,
     )
-    return {**previous, **told, **part.fields, "conditions": conditions}
+    kept = {name: value for name, value in previous.items() if name not in part.fields}
+    told = {name: value for name, value in part.fields.items() if value is not None}
+    seen = {} if part.generation is None else {"observedGeneration": generation}
+    return {**kept, **told, **seen, "conditions": conditions}

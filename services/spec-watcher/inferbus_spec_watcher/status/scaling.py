@@ -5,6 +5,7 @@ has nothing to tell but whether it was accepted.
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from inferbus_contracts.conditions import condition, whole_seconds
@@ -22,22 +23,29 @@ from inferbus_spec_watcher.status.view import View
 READY = "Ready"
 TARGET_FOUND = "TargetFound"
 
+SINGLE = "homogeneousStatus"
+MIX = "heterogeneousStatus"
+ROLES = "disaggregatedStatus"
+
 
 def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPart:
     """What scales, from how many to how many, or why nothing does."""
     intents = [intent for intent in view.settled.intents if intent.owner.key == key]
     problems = view.settled.problems.get(key, ())
-    conditions = [accepted(stored.object)]
-    if intents or problems:
-        missing = [
-            target.key
-            for intent in intents
-            for target in intent.targets
-            if _current(target.key, view) is None
-        ]
-        conditions += [_ready(problems, missing), *_found(intents, missing)]
-    previous = stored.object.get("status") or {}
-    return StatusPart(tuple(conditions), _numbers(intents, previous, view), stored.generation)
+    missing = [
+        target.key
+        for intent in intents
+        for target in intent.targets
+        if _current(target.key, view) is None
+    ]
+    scales = bool(intents or problems)
+    told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
+    return StatusPart(
+        (accepted(stored.object), *told),
+        _numbers(intents, stored.object.get("status") or {}, view),
+        stored.generation,
+        withdrawn=frozenset() if scales else frozenset({READY, TARGET_FOUND}),
+    )
 
 
 def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:
@@ -62,21 +70,23 @@ def _found(
 def _numbers(
     intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
 ) -> dict[str, Any]:
+    """One of the three forms of targets; the other two, of an earlier spec, go."""
+    numbers: dict[str, Any] = dict.fromkeys((SINGLE, MIX, ROLES))
     if not intents:
-        return {}
-    if intents[0].mix:
-        before = {one["name"]: one for one in previous.get("heterogeneousStatus") or ()}
-        return {
-            "heterogeneousStatus": [
-                _target(target, target.key.name, before.get(target.key.name), view)
-                for target in intents[0].targets
-            ]
-        }
-    if intents[0].targets[0].role is None:
-        target = intents[0].targets[0]
-        before_single = previous.get("homogeneousStatus")
-        return {"homogeneousStatus": _target(target, target.key.name, before_single, view)}
-    return {"disaggregatedStatus": _roles(intents, previous.get("disaggregatedStatus") or {}, view)}
+        return numbers
+    first = intents[0]
+    if first.mix:
+        before = {one["name"]: one for one in previous.get(MIX) or ()}
+        numbers[MIX] = [
+            _target(target, target.key.name, before.get(target.key.name), view)
+            for target in first.targets
+        ]
+    elif first.targets[0].role is not None:
+        numbers[ROLES] = _roles(intents, previous.get(ROLES) or {}, view)
+    else:
+        target = first.targets[0]
+        numbers[SINGLE] = _target(target, target.key.name, previous.get(SINGLE), view)
+    return numbers
 
 
 def _roles(
@@ -98,16 +108,19 @@ def _roles(
 def _target(
     target: IntentTarget, name: str, previous: Mapping[str, Any] | None, view: View
 ) -> dict[str, Any]:
-    current = _current(target.key, view)
+    stored = view.get(target.key.owner)
+    uid = stored.uid if stored else ""
+    current = _current(target.key, view) or 0
+    status: dict[str, Any] = {"name": name, "currentReplicas": current, "desiredReplicas": current}
     wanted = view.wanted(target.key)
-    scaled_at_ms = view.scaled_at_ms(target.key)
-    status: dict[str, Any] = {"name": name, "currentReplicas": current or 0}
-    status["desiredReplicas"] = wanted.replicas if wanted else current or 0
-    if wanted is not None and wanted.mode is not None:
-        status["mode"] = wanted.mode.value.capitalize()
-    if scaled_at_ms is not None:
-        status["lastScaleTime"] = whole_seconds(scaled_at_ms)
-    elif previous and previous.get("lastScaleTime"):
+    if wanted is not None and wanted.uid == uid:
+        status["desiredReplicas"] = wanted.replicas
+        if wanted.mode is not None:
+            status["mode"] = wanted.mode.value.capitalize()
+    scaled = view.scaled(target.key)
+    if scaled is not None and scaled.uid == uid:
+        status["lastScaleTime"] = whole_seconds(scaled.at_ms)
+    elif previous and previous["name"] == name and "lastScaleTime" in previous:
         status["lastScaleTime"] = previous["lastScaleTime"]
     return status
 
@@ -118,8 +131,13 @@ def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) 
     return {
         "numeratorRole": ratio.numerator_role,
         "denominatorRole": ratio.denominator_role,
-        "currentRatio": repr(above / below).removesuffix(".0") if below else "",
+        "currentRatio": _shortest(above / below) if below else "",
     }
+
+
+def _shortest(number: float) -> str:
+    """The shortest decimal that reads as the number, without an exponent (autoscaling spec 4.4)."""
+    return f"{Decimal(repr(number)).normalize():f}"
 
 
 def _current(target: ObjectKey, view: View) -> int | None:

@@ -12,8 +12,9 @@ from inferbus_shared.objects.picture import StoredObject
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the expansion of one generation says."""
+    """What the expansion of one generation of one object says."""
 
+    uid: str
     generation: int
     conditions: tuple[ConditionFact, ...]
 
@@ -22,9 +23,21 @@ class Verdict:
 class Wanted:
     """The last decision about a target."""
 
+    uid: str
+    """The target's; a namesake that came later was never decided about."""
     replicas: int
     mode: Mode | None
     """None where the decision was about a mix, whose mode stands in the demand."""
+    decided_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The last time that a decision changed a target's replicas."""
+
+    uid: str
+    """The target's."""
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +51,10 @@ class View:
     """None until a short object was expanded."""
     resolved: Callable[[ObjectKey], RoutesResolved | None]
     wanted: Callable[[ObjectKey], Wanted | None]
-    scaled_at_ms: Callable[[ObjectKey], int | None]
-    """When a target's replicas were last changed by a decision."""
+    scaled: Callable[[ObjectKey], Scaled | None]
     settled: Settled
+
+    def verdict_on(self, key: ObjectKey, stored: StoredObject) -> Verdict | None:
+        """The verdict on this very object, not on one of the same name before it."""
+        verdict = self.verdict(key)
+        return verdict if verdict is not None and verdict.uid == stored.uid else None

@@ -9,12 +9,16 @@ AVAILABLE = "Available"
 
 
 def is_available(stored: StoredObject | None) -> bool:
-    """Whether the newest generation of a workload has all its replicas running."""
+    """Whether the newest generation of a workload has all its replicas running.
+
+    A controller that tells no `observedGeneration` is taken at its word.
+    """
     if stored is None:
         return False
     status = stored.object.get("status") or {}
-    seen = int(status.get("observedGeneration") or 0)
-    return seen >= stored.generation and has_condition(status, AVAILABLE)
+    seen = status.get("observedGeneration")
+    is_current = seen is None or int(seen) >= stored.generation
+    return is_current and has_condition(status, AVAILABLE)
 
 
 def has_condition(status: Mapping[str, Any], type_: str) -> bool:
