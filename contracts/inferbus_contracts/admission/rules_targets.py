@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from inferbus_contracts.admission.paths import child
 from inferbus_contracts.admission.rule import Finding
 from inferbus_contracts.errors import ErrorCode
+from inferbus_contracts.resources.kinds import LEADER_WORKER_SET, find_kind
 from inferbus_contracts.resources.metadata import ObjectReference
 from inferbus_contracts.resources.metric_sources import MetricSource, PolicyMetric
 from inferbus_contracts.resources.scaling_targets import (
@@ -34,7 +35,14 @@ def reference_named(reference: ObjectReference, path: str) -> Iterator[Finding]:
 
 
 def reference_is_serving(reference: ObjectReference, path: str) -> Iterator[Finding]:
-    """Upstream scales ModelServings alone."""
+    """Upstream scales ModelServings alone.
+
+    A LeaderWorkerSet named with its own group is no slip: it is what llmaz' models run as, and this
+    platform scales it like a ModelServing.
+    """
+    known = find_kind(reference.api_version or "", reference.kind or "")
+    if known is not None and known.token == LEADER_WORKER_SET:
+        return
     if reference.kind not in (None, "", SCALED_KIND):
         yield Finding(
             field=child(path, "kind"),

@@ -106,6 +106,12 @@ BROKEN = [
     ),
     (
         "AS-4b",
+        "AutoscalingPolicy",
+        {SINGLE: target(), f"{SINGLE}.target.targetRef.kind": "LeaderWorkerSet"},
+        f"{SINGLE}.target.targetRef.kind",
+    ),
+    (
+        "AS-4b",
         "AutoscalingPolicyBinding",
         {f"{CONFIGURATION}.target.targetRef.apiVersion": "apps/v1"},
         f"{CONFIGURATION}.target.targetRef.apiVersion",
@@ -253,6 +259,14 @@ FINE = [
     ("AutoscalingPolicy", {"spec.metrics[0].name": METRIC}),
     ("AutoscalingPolicy", {SINGLE: target(low=2, high=2, metricSources=SOURCE)}),
     ("AutoscalingPolicy", {f"{SINGLE}": target(), f"{SINGLE}.target.targetRef.kind": ""}),
+    (
+        "AutoscalingPolicy",
+        {
+            SINGLE: target(),
+            f"{SINGLE}.target.targetRef.kind": "LeaderWorkerSet",
+            f"{SINGLE}.target.targetRef.apiVersion": "leaderworkerset.x-k8s.io/v1",
+        },
+    ),
     ("AutoscalingPolicy", {PARAMS: [target("a"), target("b")]}),
     (
         "AutoscalingPolicy",
