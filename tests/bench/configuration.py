@@ -31,8 +31,6 @@ def configuration(directory: PlatformDirectory, **load: Detail) -> dict[str, Det
         "sample_interval_seconds": float(
             chosen.get("INFERBUS_METRICS_COLLECTOR_INTERVAL_SECONDS", collector)
         ),
-        "decision_repeat_seconds": float(
-            chosen.get("INFERBUS_AUTOSCALER_REPEAT_SECONDS", repeat)
-        ),
+        "decision_repeat_seconds": float(chosen.get("INFERBUS_AUTOSCALER_REPEAT_SECONDS", repeat)),
         **load,
     }

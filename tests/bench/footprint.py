@@ -51,9 +51,7 @@ def _memory(after: Processes, load: dict[str, Detail]) -> Figure:
     )
 
 
-def _cpu(
-    before: Processes, after: Processes, seconds: float, load: dict[str, Detail]
-) -> Figure:
+def _cpu(before: Processes, after: Processes, seconds: float, load: dict[str, Detail]) -> Figure:
     """CPU of whoever lived at the end; who came or went in between is told."""
     spent = {pid: one.cpu_seconds - _spent(before, pid) for pid, one in after.items()}
     busiest = sorted(spent, key=lambda pid: spent[pid], reverse=True)[:5]

@@ -53,4 +53,3 @@ def _line(path: Path, name: str) -> str:
 
 def _kib(text: str) -> int:
     return int(text.split()[0]) if text else 0
-

@@ -28,6 +28,8 @@ from inferbus_shared.clock import SystemClock
 
 COMMAND = Path(sys.executable).parent / "inferbus"
 COMMAND_SECONDS = 120
+MODEL_PORT = 8000
+"""Where the engines of `model_manifests` answer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +51,14 @@ class Platform:
     def router(self) -> str:
         return f"http://127.0.0.1:{self.router_port}"
 
-    def up(self, *options: str) -> subprocess.CompletedProcess[str]:
-        return self.inferbus("up", "--detach", "--router-port", str(self.router_port), *options)
+    def up(
+        self, *options: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Start it; `environment` may hold settings of services."""
+        port = str(self.router_port)
+        return self.inferbus(
+            "up", "--detach", "--router-port", port, *options, environment=environment
+        )
 
     def down(self) -> None:
         self.inferbus("down")
@@ -140,12 +148,17 @@ class Platform:
 
 
 @contextlib.contextmanager
-def running_platform(*options: str) -> Iterator[Platform]:
-    """A platform that is up (`inferbus up --detach OPTIONS`), and down and gone afterwards."""
+def running_platform(
+    *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Platform]:
+    """A platform that is up (`inferbus up --detach OPTIONS`), and down and gone afterwards.
+
+    `environment` may hold settings of services.
+    """
     with tempfile.TemporaryDirectory(prefix="inferbus-platform-") as folder:
         platform = Platform(Path(folder) / "platform")
         try:
-            platform.up(*options)
+            platform.up(*options, environment=environment)
             yield platform
         except BaseException:
             sys.stderr.write(platform.logs())
@@ -167,7 +180,7 @@ def model_manifests(
     With `scaling` (least, most), also a policy that wants two running requests per replica.
     """
     group, networking = "workload.serving.volcano.sh/v1alpha1", "networking.serving.volcano.sh"
-    port = 8000
+    port = MODEL_PORT
     container = {
         "name": "engine",
         "image": "vllm/vllm-openai:v0.9.0",

@@ -1,0 +1,75 @@
+"""`python -m tests.bench [--json] [NAME…]`: measure, print, and say whether every promise holds.
+
+Exit code 0 when all limits hold, 1 when one doesn't, 2 for a name that isn't known. The whole run is
+bounded: no measurement is repeated once `REPEAT_SECONDS` are over.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.bench import decision_latency, footprint, startup
+from tests.bench.attempts import Measurement, attempt
+from tests.bench.figure import Outcome
+from tests.bench.machine import machine
+from tests.bench.report import json_of, listed, text_of
+
+REPEAT_SECONDS = 200.0
+
+MEASUREMENTS = (
+    Measurement(name="start-up", measure=startup.measure),
+    Measurement(name="footprint", measure=footprint.measure),
+    Measurement(name="decision-latency", measure=decision_latency.measure),
+)
+
+
+async def measure_all(measurements: Sequence[Measurement], tell: bool) -> list[Outcome]:
+    """The figures of all measurements; with `tell` each is printed once it is known."""
+    deadline = time.monotonic() + REPEAT_SECONDS
+    found: list[Outcome] = []
+    for measurement in measurements:
+        sys.stderr.write(f"measuring {measurement.name}\n")
+        outcomes = await attempt(measurement, deadline)
+        found += outcomes
+        if tell:
+            for outcome in outcomes:
+                print(f"{text_of(outcome)}\n", flush=True)
+    return found
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure what is named, or everything; the exit code."""
+    names = [measurement.name for measurement in MEASUREMENTS]
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
+    arguments = parser.parse_args(argv)
+    unknown = sorted(set(arguments.names) - set(names))
+    if unknown:
+        parser.error(f"there is no measurement {', '.join(unknown)}; name some of {names}")
+    chosen = [one for one in MEASUREMENTS if not arguments.names or one.name in arguments.names]
+    known = machine()
+    if not arguments.json:
+        print(f"machine: {listed(known)}\n", flush=True)
+    outcomes = asyncio.run(measure_all(chosen, tell=not arguments.json))
+    if arguments.json:
+        print(json.dumps(json_of(known, outcomes), indent=2))
+    else:
+        print(conclusion(outcomes))
+    return 0 if all(outcome.holds for outcome in outcomes) else 1
+
+
+def conclusion(outcomes: Sequence[Outcome]) -> str:
+    """The last line: whether everything promised holds, and what doesn't."""
+    promised = [outcome for outcome in outcomes if outcome.figure.limit is not None]
+    missed = [outcome.figure.name for outcome in promised if not outcome.holds]
+    if missed:
+        return f"{len(missed)} of {len(promised)} limits missed: {', '.join(missed)}"
+    return f"all {len(promised)} limits hold"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,35 @@
+"""Several simulated models on one platform, and where their pods answer."""
+
+import functools
+from collections.abc import Sequence
+
+from inferbus_contracts.events.workload import PodFact, WorkloadObserved
+from inferbus_contracts.keys import ObjectKey
+from inferbus_shared.bus.bus import Bus
+from tests.support.eventually import eventually
+from tests.support.platform import MODEL_PORT
+
+READY_SECONDS = 90.0
+
+
+def workload_key(model: str) -> ObjectKey:
+    """The key of the workload that `model_manifests` makes for a model."""
+    return ObjectKey("ModelServing", "default", model)
+
+
+async def ready_pods(bus: Bus, model: str) -> list[PodFact]:
+    """The ready pods of a model as the bus says, in the order of their names."""
+    fact = await bus.last("workload.observed", workload_key(model))
+    if fact is None:
+        return []
+    assert isinstance(fact.data, WorkloadObserved)
+    return sorted((pod for pod in fact.data.pods if pod.ready), key=lambda pod: pod.name)
+
+
+async def engine_urls(bus: Bus, models: Sequence[str]) -> dict[str, str]:
+    """The address of the first pod of each model, once every model has one."""
+    found = {}
+    for model in models:
+        pods = await eventually(functools.partial(ready_pods, bus, model), READY_SECONDS)
+        found[model] = f"http://{pods[0].address}:{MODEL_PORT}"
+    return found
