@@ -1,7 +1,7 @@
 """`python -m tests.bench [--json] [NAME…]`: measure, print, and say whether every promise holds.
 
-Exit code 0 when all limits hold, 1 when one doesn't, 2 for a name that isn't known. The whole run is
-bounded: no measurement is repeated once `REPEAT_SECONDS` are over.
+Exit code 0 when all limits hold, 1 when one doesn't, 2 for a name that isn't known. The whole run
+is bounded: no measurement is repeated once `REPEAT_SECONDS` are over.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.bench import decision_latency, footprint, startup
+from tests.bench import decision_latency, footprint, router_kills, startup
 from tests.bench.attempts import Measurement, attempt
 from tests.bench.figure import Outcome
 from tests.bench.machine import machine
@@ -23,6 +23,7 @@ MEASUREMENTS = (
     Measurement(name="start-up", measure=startup.measure),
     Measurement(name="footprint", measure=footprint.measure),
     Measurement(name="decision-latency", measure=decision_latency.measure),
+    Measurement(name="router-kills", measure=router_kills.measure, noisy=False),
 )
 
 

@@ -1,6 +1,5 @@
 """Several simulated models on one platform, and where their pods answer."""
 
-import functools
 from collections.abc import Sequence
 
 from inferbus_contracts.events.workload import PodFact, WorkloadObserved
@@ -28,8 +27,9 @@ async def ready_pods(bus: Bus, model: str) -> list[PodFact]:
 
 async def engine_urls(bus: Bus, models: Sequence[str]) -> dict[str, str]:
     """The address of the first pod of each model, once every model has one."""
-    found = {}
-    for model in models:
-        pods = await eventually(functools.partial(ready_pods, bus, model), READY_SECONDS)
-        found[model] = f"http://{pods[0].address}:{MODEL_PORT}"
-    return found
+
+    async def urls() -> dict[str, str]:
+        found = {model: await ready_pods(bus, model) for model in models}
+        return {model: f"http://{pods[0].address}:{MODEL_PORT}" for model, pods in found.items()}
+
+    return await eventually(urls, READY_SECONDS)

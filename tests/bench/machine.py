@@ -6,6 +6,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 import pydantic
+
 from tests.bench.figure import Detail
 
 REPOSITORY = Path(__file__).parents[2]

@@ -16,8 +16,8 @@ def text_of(outcome: Outcome) -> str:
         *_paragraph(figure.meaning),
     ]
     if len(outcome.attempts) > 1:
-        values = ", ".join(f"{one.value:g}" for one in outcome.attempts)
-        lines += _paragraph(f"attempts: {values}")
+        attempts = ", ".join(f"{one.value:g}" for one in outcome.attempts)
+        lines += _paragraph(f"attempts: {attempts}")
     for title, values in (("with", figure.configuration), ("measured", figure.detail)):
         if values:
             lines += _paragraph(f"{title}: {listed(values)}")
