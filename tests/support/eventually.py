@@ -4,16 +4,32 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
+@overload
 async def eventually(
-    predicate: Callable[[], T | Awaitable[T]],
+    predicate: Callable[[], Awaitable[T]],
     timeout: float = 15.0,
     what: str | Callable[[], str] = "",
-) -> T:
+) -> T: ...
+
+
+@overload
+async def eventually(
+    predicate: Callable[[], T],
+    timeout: float = 15.0,
+    what: str | Callable[[], str] = "",
+) -> T: ...
+
+
+async def eventually(
+    predicate: Callable[[], Any],
+    timeout: float = 15.0,
+    what: str | Callable[[], str] = "",
+) -> Any:
     """Return the first truthy value of `predicate`, asked again and again.
 
     An exception counts as "not yet". After `timeout` seconds raises `AssertionError` with the last
@@ -28,7 +44,7 @@ async def eventually(
             if inspect.isawaitable(value):
                 value = await value
             if value:
-                return value  # type: ignore[return-value]
+                return value
             last = value
         except Exception as error:
             last = error
