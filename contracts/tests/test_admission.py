@@ -181,9 +181,10 @@ def test_all_faults_of_a_document_are_told_at_once(document) -> None:
 def test_an_unknown_field_is_told_with_the_nearest_known_one(
     problems, token: str, path: str, suggestion: str | None
 ) -> None:
-    (problem,) = problems(token, {path: 1 if "headers" not in path else "a"})
+    value = 1 if "headers" not in path else "a"
+    (problem,) = problems(token, {path: value})
     assert problem.code is ErrorCode.UNKNOWN_FIELD
-    assert problem.field == path
+    assert (problem.field, problem.value) == (path, value)
     if suggestion is not None:
         assert problem.remedy == f"did you mean {suggestion}?"
     else:

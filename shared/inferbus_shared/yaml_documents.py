@@ -142,8 +142,14 @@ class _Construction:
 
     def _value(self, node: yaml.Node, path: FieldPath) -> Any:
         self.nodes += 1
-        if self.nodes > MAX_NODES or len(path) > MAX_DEPTH:
-            raise _fault(node, "the document is too large, or contains itself", "write out aliases")
+        if self.nodes > MAX_NODES:
+            message = f"the document is too large: aliases written out, over {MAX_NODES} values"
+            raise _fault(node, message, "use fewer aliases, or several documents")
+        if len(path) > MAX_DEPTH:
+            message = f"the document is nested over {MAX_DEPTH} levels deep, or contains itself"
+            raise _fault(
+                node, message, "write deep values as JSON text; no alias inside its anchor"
+            )
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

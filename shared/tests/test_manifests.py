@@ -163,6 +163,7 @@ def test_escapes_that_only_json_has_are_read() -> None:
         ("~: a", 1, "key is a text"),
         ("{[a]: b}", 1, "key is a text"),
         ("a: &x\n  b: *x", 1, "contains itself"),
+        ("a: " + "[" * 101 + "]" * 101, 1, "nested over 100 levels"),
         ('{"a": "\\ud83d"}', 1, "half a character"),
         ("a: 1\nb: \x01", 2, "control character"),
         ("<<: 1", 1, "<< takes a mapping"),

@@ -64,7 +64,7 @@ def _problem(model: type[Resource], detail: ErrorDetails) -> Problem:
             remedy=f"add {location[-1]}",
         )
     if kind == "extra_forbidden":
-        return _unknown_field(model, location, field)
+        return _unknown_field(model, location, value)
     if kind in _WANTED_TYPES or kind == "wrong_type":
         return Problem(
             code=ErrorCode.WRONG_TYPE,
@@ -83,14 +83,15 @@ def _problem(model: type[Resource], detail: ErrorDetails) -> Problem:
     )
 
 
-def _unknown_field(model: type[Resource], location: tuple[str | int, ...], field: str) -> Problem:
+def _unknown_field(model: type[Resource], location: tuple[str | int, ...], value: Any) -> Problem:
     name = str(location[-1])
     known = _field_names(model, location[:-1])
     near = nearest(name, known)
     return Problem(
         code=ErrorCode.UNKNOWN_FIELD,
         message=f"there is no field {name!r} here",
-        field=field,
+        field=join_path(location),
+        value=told_value(value),
         remedy=f"did you mean {near}?" if near else f"remove it; known here: {', '.join(known)}",
     )
 
