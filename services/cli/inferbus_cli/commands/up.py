@@ -10,6 +10,7 @@ from inferbus_cli.options import command as described
 from inferbus_cli.options import dir_option
 from inferbus_cli.platform.directory import PlatformDirectory
 from inferbus_cli.platform.plan import DEFAULT_STARTUP_SECONDS, SIMULATOR_PREFIX
+from inferbus_cli.platform.policy_wishes import unfulfilled, wanted_instances
 from inferbus_cli.platform.starting import (
     Wishes,
     inferbus_settings,
@@ -18,8 +19,7 @@ from inferbus_cli.platform.starting import (
     start_detached,
 )
 from inferbus_cli.platform.supervisor import Supervisor
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_contracts.services import Service
+from inferbus_contracts.errors import ProblemsError
 
 
 @described(
@@ -68,10 +68,6 @@ def command(
 ) -> None:
     """Start the platform, or adopt the one that runs in this folder."""
     began = time.monotonic()
-    if is_supervised(directory):
-        click.echo(f"the platform in {directory.root} is up already")
-        _say_where(directory)
-        return
     simulated = {"STARTUP_SECONDS": startup, "ACCELERATOR": accelerator}
     environment = inferbus_settings(os.environ) | {
         f"{SIMULATOR_PREFIX}{name}": str(value)
@@ -82,9 +78,12 @@ def command(
         router_port=router_port,
         clock_rate=clock_rate,
         engines=engines,
-        instances=_instances(scales),
+        instances=wanted_instances(scales),
         environment=environment,
     )
+    if is_supervised(directory):
+        _say_that_it_runs(directory, wishes)
+        return
     prepare(directory, wishes)
     tell = _telling()
     if not detach:
@@ -107,25 +106,15 @@ def _in_foreground(directory: PlatformDirectory, step: str) -> None:
         click.echo(f"  {step} …", err=True)
 
 
+def _say_that_it_runs(directory: PlatformDirectory, wishes: Wishes) -> None:
+    problems = unfulfilled(wishes, directory.state())
+    if problems:
+        raise ProblemsError(*problems)
+    click.echo(f"the platform in {directory.root} is up already")
+    _say_where(directory)
+
+
 def _say_where(directory: PlatformDirectory) -> None:
     state = directory.state()
     click.echo(f"router   http://127.0.0.1:{state.router_port}/v1")
     click.echo("next     inferbus apply -f FILE   inferbus status   inferbus down")
-
-
-def _instances(scales: tuple[str, ...]) -> dict[str, int]:
-    wanted = {}
-    for text in scales:
-        name, _, number = text.partition("=")
-        if name not in set(Service) or not number.isdecimal() or not 1 <= int(number) <= 8:
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.BAD_ARGUMENT,
-                    message="instances are given as SERVICE=N with N from 1 to 8",
-                    field="--scale",
-                    value=text,
-                    remedy=f"services are {', '.join(sorted(Service))}",
-                )
-            )
-        wanted[name] = int(number)
-    return wanted
