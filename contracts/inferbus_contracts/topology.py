@@ -78,8 +78,9 @@ class StreamSpec:
     """A full stream refuses new messages; otherwise it drops its oldest."""
     share: float | None = 0.05
     """The most it may take of the storage limit, 0 to 1; None: as much as there is."""
-    in_memory: bool = False
-    """Lost with the server: only for what its writers repeat anyway."""
+    repeated: bool = False
+    """Its writers say the same again every few seconds, so the last of it may be lost with the
+    server: it isn't waited for until it is on disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +291,7 @@ def _inbox(service: Service) -> StreamSpec:
 
 def _buckets() -> tuple[StreamSpec, ...]:
     def bucket(
-        name: str, share: float, max_age_seconds: int = 0, marker: int = 0, in_memory: bool = False
+        name: str, share: float, max_age_seconds: int = 0, marker: int = 0, repeated: bool = False
     ) -> StreamSpec:
         return StreamSpec(
             name=bucket_stream(name),
@@ -303,12 +304,12 @@ def _buckets() -> tuple[StreamSpec, ...]:
             deletion_marker_ttl_seconds=marker,
             refuse_when_full=True,
             share=share,
-            in_memory=in_memory,
+            repeated=repeated,
         )
 
     return (
         bucket(OBJECTS_BUCKET, 0.1, marker=HOUR),
-        bucket(MEMBERS_BUCKET, 0.001, max_age_seconds=MEMBER_TTL_SECONDS, in_memory=True),
+        bucket(MEMBERS_BUCKET, 0.001, max_age_seconds=MEMBER_TTL_SECONDS, repeated=True),
         bucket(CLOCK_BUCKET, 0.005),
         bucket(WORKLOADS_BUCKET, 0.02),
     )

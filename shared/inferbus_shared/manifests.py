@@ -6,6 +6,7 @@ name and line, and no part of the file is handed on.
 
 import codecs
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,7 +74,7 @@ def read_path(path: Path | str) -> list[ManifestDocument]:
     root = Path(path)
     documents: list[ManifestDocument] = []
     problems: list[Problem] = []
-    for file in manifest_files(root):
+    for file in _listed(root):
         try:
             documents += _read(content_of(file), str(file))
         except ProblemsError as error:
@@ -82,19 +83,31 @@ def read_path(path: Path | str) -> list[ManifestDocument]:
     return documents
 
 
+def _listed(root: Path) -> list[Path]:
+    try:
+        return manifest_files(root)
+    except OSError as error:
+        raise ProblemsError(_unreadable("folder", Path(error.filename or root), error)) from None
+
+
 def manifest_files(root: Path) -> list[Path]:
     """The manifests of a folder and its folders, in order of name, or the file itself.
 
-    Files whose name, or a folder's on the way, begins with a dot are left out.
+    Files whose name, or a folder's on the way, begins with a dot are left out. Raises OSError when
+    one of the folders can't be read: its files must not be taken for gone.
     """
     if not root.is_dir():
         return [root]
-    found = (file for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-    return sorted(
-        file
-        for file in found
-        if not any(part.startswith(".") for part in file.relative_to(root).parts)
-    )
+    found = []
+    for folder, folders, files in os.walk(root, onerror=_raise_error):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = (Path(folder, name) for name in files if not name.startswith("."))
+        found += [file for file in visible if file.suffix in SUFFIXES and file.is_file()]
+    return sorted(found)
+
+
+def _raise_error(error: OSError) -> None:
+    raise error
 
 
 def locate(problems: Iterable[Problem], documents: Sequence[ManifestDocument]) -> list[Problem]:
@@ -263,15 +276,17 @@ def content_of(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        denied = isinstance(error, PermissionError)
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.PERMISSION_DENIED if denied else ErrorCode.BAD_ARGUMENT,
-                message=f"the file can't be read: {error.strerror}",
-                file=str(file),
-                remedy="check the path and its permissions",
-            )
-        ) from None
+        raise ProblemsError(_unreadable("file", file, error)) from None
+
+
+def _unreadable(what: str, path: Path, error: OSError) -> Problem:
+    denied = isinstance(error, PermissionError)
+    return Problem(
+        code=ErrorCode.PERMISSION_DENIED if denied else ErrorCode.BAD_ARGUMENT,
+        message=f"the {what} can't be read: {error.strerror}",
+        file=str(path),
+        remedy="check the path and its permissions",
+    )
 
 
 def _raise(problems: Sequence[Problem]) -> None:

@@ -1,12 +1,15 @@
 """Manifests as people write them, and every way in which they can be wrong."""
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from inferbus_contracts.admission import admit
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_shared.manifests import locate, read_manifests, read_path
+from inferbus_shared.manifests import locate, manifest_files, read_manifests, read_path
 
 EXAMPLES = Path(__file__).parents[3] / "shared" / "examples"
 FILES = sorted(EXAMPLES.rglob("*.yaml"))
@@ -279,6 +282,30 @@ def test_a_folder_is_read_in_order_of_name(tmp_path: Path) -> None:
     documents = read_path(tmp_path)
     assert [document.object["metadata"]["name"] for document in documents] == ["a", "b", "sub-c"]
     assert documents[0].file == str(tmp_path / "a.yml")
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_never_taken_for_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The superuser, who runs tests in containers, may read every folder: the system's answer is
+    put in its place."""
+    (tmp_path / "a.yaml").write_text(TWO)
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    scandir = os.scandir
+
+    def refusing(path: str | Path) -> Any:
+        if Path(path) == locked:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(PermissionError):
+        manifest_files(tmp_path)
+    with pytest.raises(ProblemsError) as caught:
+        read_path(tmp_path)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.file) == (ErrorCode.PERMISSION_DENIED, str(locked))
 
 
 def test_a_file_of_any_name_can_be_given(tmp_path: Path) -> None:

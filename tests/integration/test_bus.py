@@ -73,6 +73,14 @@ async def test_drift_is_put_right(nats_server: NatsServer) -> None:
     assert not (await nats_server.provision()).updated
 
 
+async def test_everything_is_still_there_after_a_server_kill(nats_server: NatsServer) -> None:
+    nats_server.kill()
+    nats_server.start()
+    report = await nats_server.provision()
+    assert not report.created
+    assert not report.updated
+
+
 async def test_a_follower_gets_the_last_of_each_key_and_new_ones_across_a_server_kill(
     nats_server: NatsServer,
 ) -> None:

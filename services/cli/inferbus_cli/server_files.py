@@ -3,17 +3,16 @@
 Invariant: passwords that stand there already stay; a file with one is readable by its owner alone.
 """
 
-import errno
 import json
 import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_contracts.topology import topology
 from inferbus_shared.bus.server import ServerPlan, server_config
+from inferbus_shared.disk import refused
 
 
 def write_server_files(folder: Path, plan: ServerPlan, nodes: Iterable[str]) -> list[Path]:
@@ -37,16 +36,8 @@ def write_server_files(folder: Path, plan: ServerPlan, nodes: Iterable[str]) -> 
             _write(path, json.dumps({service.value: passwords[service.value]}) + "\n")
             written.append(path)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.DISK_FULL if full else ErrorCode.PERMISSION_DENIED,
-                message=f"the configuration can't be written: {error.strerror}",
-                file=str(folder),
-                field="--write-config",
-                remedy="name a folder on a disk with free space that you may write to",
-            )
-        ) from error
+        what = "the configuration can't be written"
+        raise refused(error, what, folder, field="--write-config") from error
     return written
 
 

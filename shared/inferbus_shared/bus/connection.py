@@ -108,7 +108,8 @@ class Connection:
             async with asyncio.timeout(CLOSE_SECONDS):
                 if self.client.is_connected:
                     await self.client.drain()
-        await self.client.close()
+        with contextlib.suppress(OSError):  # the end of a connection that was cut is its end too
+            await self.client.close()
 
     def _credentials(self) -> tuple[str | None, str | None]:
         path = self.settings.nats_credentials

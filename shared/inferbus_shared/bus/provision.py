@@ -83,7 +83,7 @@ def stream_config(stream: StreamSpec, storage_bytes: int) -> dict[str, Any]:
     """The server's configuration of a stream."""
     config: dict[str, Any] = {
         "name": stream.name,
-        "storage": "memory" if stream.in_memory else "file",
+        "storage": "file",
         "retention": "limits",
         "discard": "new" if stream.refuse_when_full else "old",
         "max_age": stream.max_age_seconds * _NANOSECONDS,
@@ -96,6 +96,8 @@ def stream_config(stream: StreamSpec, storage_bytes: int) -> dict[str, Any]:
         "allow_rollup_hdrs": stream.rollup or stream.timers,
         "allow_msg_ttl": stream.message_ttl,
     }
+    if stream.repeated:
+        config["persist_mode"] = "async"
     if stream.subjects:
         config["subjects"] = list(stream.subjects)
     if stream.sources:

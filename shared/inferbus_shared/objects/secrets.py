@@ -6,7 +6,6 @@ that the node agent of the same machine reads.
 
 import base64
 import binascii
-import errno
 import json
 import os
 from collections.abc import Mapping
@@ -18,6 +17,13 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import SECRET_KEYS
 from inferbus_contracts.resources.kinds import SECRET
 from inferbus_contracts.subjects import escape
+from inferbus_shared.disk import refused
+
+TRAVELLING = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+"""Fields of a Secret that hold no value."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""kubectl's copy of the whole document, values included."""
 
 
 class SecretFiles:
@@ -34,16 +40,8 @@ class SecretFiles:
         try:
             self._write(self._path(secret.namespace, secret.name), values)
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.DISK_FULL if full else ErrorCode.PERMISSION_DENIED,
-                    message=f"the values of a Secret can't be stored: {error.strerror}",
-                    file=str(self._directory),
-                    object=str(secret),
-                    remedy="free some space" if full else "check who may write to the folder",
-                )
-            ) from error
+            what = f"the values of {secret} can't be stored"
+            raise refused(error, what, self._directory) from error
 
     def _write(self, path: Path, values: Mapping[str, bytes]) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,13 +78,28 @@ def is_secret(document: Mapping[str, Any]) -> bool:
 def take_values(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """A Secret document that may travel, and the values that may not.
 
-    Raises `ProblemsError` when a value isn't base64.
+    Raises `ProblemsError` when a value isn't base64, or stands where it would travel.
     """
+    unknown = document.keys() - TRAVELLING - {"data", "stringData"}
+    if unknown:
+        raise ProblemsError(*(_misplaced(document, name) for name in sorted(unknown)))
     metadata = document.get("metadata") or {}
     values = _values(document)
-    bare = {key: value for key, value in document.items() if key not in ("data", "stringData")}
+    bare = {key: value for key, value in document.items() if key in TRAVELLING}
     annotations = {**(metadata.get("annotations") or {}), SECRET_KEYS: ",".join(sorted(values))}
+    annotations.pop(_LAST_APPLIED, None)
     return {**bare, "metadata": {**metadata, "annotations": annotations}}, values
+
+
+def _misplaced(document: Mapping[str, Any], name: str) -> Problem:
+    """A misspelt `stringData` holds values all the same: they are not repeated here."""
+    return Problem(
+        code=ErrorCode.UNKNOWN_FIELD,
+        message="a Secret has no such field, and what stands in it would travel over the bus",
+        object=f"{SECRET}/{(document.get('metadata') or {}).get('name')}",
+        field=name,
+        remedy="write values under data (base64) or stringData (plainly)",
+    )
 
 
 def _values(document: Mapping[str, Any]) -> dict[str, bytes]:

@@ -18,6 +18,7 @@ from inferbus_cli.platform.plan import NATS
 from inferbus_cli.platform.report import FAILED, READY, SupervisorReport
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
+from inferbus_shared.disk import refused
 from inferbus_shared.processes.identity import alive, read_identity
 
 ChoiceT = TypeVar("ChoiceT")
@@ -130,15 +131,8 @@ def _make_folder(directory: PlatformDirectory) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         directory.root.chmod(0o700)
     except OSError as error:
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.DISK_FULL if error.errno == errno.ENOSPC else ErrorCode.BAD_ARGUMENT,
-                message=f"the platform's folder can't be used: {error.strerror}",
-                file=str(directory.root),
-                field="--dir",
-                remedy="name a folder on a disk with free space that you may write to",
-            )
-        ) from None
+        what = "the platform's folder can't be used"
+        raise refused(error, what, directory.root, field="--dir") from None
 
 
 def _lives(directory: PlatformDirectory, name: str) -> bool:

@@ -1,58 +1,35 @@
 """Starts the platform's processes and keeps them running.
 
 The supervisor is not needed for the platform to work: killed, it leaves everything running, and the
-next one adopts it. Invariant: what it knows stands in the platform's folder, and starting what runs
-already changes nothing.
+next one adopts it. Invariants: what it knows stands in the platform's folder, and starting what
+runs already changes nothing; what ran before it came, or once was ready, ends on request only: a
+failure is told and tried again.
 """
 
-import os
+import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 
 from inferbus_cli.platform.directory import PlatformDirectory
-from inferbus_cli.platform.embedded_nats import binary, wait_until_ready, write_config
-from inferbus_cli.platform.family import Family
 from inferbus_cli.platform.health import unready
-from inferbus_cli.platform.plan import (
-    NATS,
-    PRELOADED,
-    PROVISION,
-    ROUTER_SOCKET,
-    SUBNET_SOCKET,
-    PlatformOptions,
-    ProcessPlan,
-    process_plans,
-)
-from inferbus_cli.platform.policy_restarts import RestartState, ended, started
-from inferbus_cli.platform.provisioning import wanted
-from inferbus_cli.platform.report import (
-    FAILED,
-    READY,
-    STARTING,
-    STOPPING,
-    ProcessReport,
-    SupervisorReport,
-)
+from inferbus_cli.platform.last_words import exit_code, said
+from inferbus_cli.platform.launcher import Launcher
+from inferbus_cli.platform.plan import NATS
+from inferbus_cli.platform.report import FAILED, READY, STARTING, STOPPING, SupervisorReport
+from inferbus_cli.platform.roster import Roster
 from inferbus_cli.platform.stopping import stop_everything
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_contracts.services import Service
 from inferbus_shared.clock import real_now_ms
-from inferbus_shared.processes.addresses import Subnet, claim_subnet
-from inferbus_shared.processes.client import ForkServerClient
-from inferbus_shared.processes.commands import keep, listen, listeners
-from inferbus_shared.processes.files import read_json
+from inferbus_shared.disk import refused
 from inferbus_shared.processes.identity import ProcessIdentity, own_identity
 from inferbus_shared.processes.logs import LogLimit, trim_log
-from inferbus_shared.processes.records import read_exit_record
-from inferbus_shared.processes.start import start_fork_server
 from inferbus_shared.program import EXIT_BAD_INPUT, run_program
 
 READY_SECONDS = 60.0
-PROVISION_SECONDS = 30.0
 WAKE_SECONDS = 1.0
 TRIM_SECONDS = 30.0
 LOG_LIMIT = LogLimit(16 * 1024 * 1024, 2)
@@ -71,136 +48,72 @@ class Supervisor:
     ) -> None:
         """`tell` is called with each step, in a few words."""
         self._directory = directory
-        self._state = directory.state()
         self._tell = tell
-        self._plans: dict[str, ProcessPlan] = {}
-        self._restarts: dict[str, RestartState] = {}
-        self._processes: dict[str, tuple[ProcessIdentity | None, int]] = {}
-        self._client: ForkServerClient | None = None
+        self._launcher = Launcher(directory)
+        self._roster = Roster()
         self._phase = STARTING
+        self._adopting = False
         self._trimmed = 0.0
 
     def run(self) -> None:
         """Start everything, then watch it until told to stop; raises what prevents a start."""
         _raise_on_signals()
         try:
-            self._start()
+            try:
+                self._start()
+            except ProblemsError as error:
+                self._fail(error)
+                raise
             self._watch()
         except StopRequested:
             self._stop()
-        except ProblemsError as error:
-            self._fail(error)
-            raise
 
     def _start(self) -> None:
         for folder in (self._directory.run, self._directory.logs, self._directory.manifests):
             folder.mkdir(parents=True, exist_ok=True)
         self._step("starting the fork server")
-        family = self._connect()
+        self._launcher.connect()
+        self._adopting = self._launcher.running(NATS) is not None
         self._step("starting the event log")
-        self._start_nats(family)
+        self._start_process(NATS)
         self._step("preparing streams")
-        self._provision(family)
+        self._launcher.provision()
         self._step("starting services")
-        self._start_services(family)
+        for name in self._launcher.plans:
+            self._start_process(name)
         self._step("waiting until services are ready")
         self._wait_until_ready()
         self._phase = READY
         self._step("watching")
 
-    def _connect(self) -> Family:
-        """The family behind a fork server that runs, with sockets and subnet in its hands."""
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        log = self._directory.logs / "fork-server.log"
-        start_fork_server(self._directory.fork_server_socket, PRELOADED, log, environment)
-        self._client = ForkServerClient(self._directory.fork_server_socket)
-        subnet = self._claim_subnet(self._client)
-        self._plan(subnet)
-        family = Family(self._directory, self._client)
-        routers = [plan.name for plan in self._plans.values() if plan.service is Service.ROUTER]
-        workers = [found for name in routers if (found := family.running(name)) is not None]
-        self._client.call(listen(ROUTER_SOCKET, "127.0.0.1", self._state.router_port, workers))
-        return family
-
-    def _claim_subnet(self, client: ForkServerClient) -> Subnet:
-        memory = self._directory.root / "subnet.json"
-        if SUBNET_SOCKET in client.call(listeners()):
-            known = read_json(memory)
-            assert known is not None, "a claimed subnet is remembered"
-            return Subnet(known["subnet"])
-        claim = claim_subnet(self._directory.root)
-        assert claim.lock is not None
-        client.call(keep(SUBNET_SOCKET, claim.lock.fileno()))
-        claim.lock.close()
-        return claim.subnet
-
-    def _plan(self, subnet: Subnet) -> None:
-        options = PlatformOptions(
-            instances={Service(name): n for name, n in self._state.instances.items()},
-            environment=self._state.environment,
-        )
-        plans = process_plans(self._directory, self._state, options, subnet, os.environ)
-        self._plans = {plan.name: plan for plan in plans}
-
-    def _start_nats(self, family: Family) -> None:
-        if family.running(NATS) is None:
-            config = write_config(self._directory, self._state)
-        else:
-            config = self._directory.nats / "nats.conf"
-        environment = {**os.environ, "GOMEMLIMIT": "128MiB"}
-        argv = [str(binary()), "-c", str(config)]
-        self._begin(NATS, family.find_or_start(NATS, argv=argv, environment=environment))
-        wait_until_ready(self._directory)
-
-    def _provision(self, family: Family) -> None:
-        environment = {
-            **os.environ,
-            "INFERBUS_NATS_URL": f"nats://127.0.0.1:{self._state.nats_port}",
-            "INFERBUS_NATS_CREDENTIALS": str(self._directory.credentials_of(Service.PROVISIONER)),
-        }
-        family.find_or_start(
-            PROVISION,
-            entry_point="inferbus_cli.platform.provisioning:main",
-            argv=[wanted(self._directory, self._state)],
-            environment=environment,
-        )
-        code = self._exit_code(PROVISION, PROVISION_SECONDS)
-        if code != 0:
-            raise ProblemsError(self._said(PROVISION, f"ended with exit code {code}"))
-
-    def _start_services(self, family: Family) -> None:
-        for plan in self._plans.values():
-            self._start_process(family, plan)
-
-    def _start_process(self, family: Family, plan: ProcessPlan) -> None:
-        identity = family.find_or_start(
-            plan.name,
-            entry_point=plan.entry_point,
-            environment=plan.environment,
-            listeners=plan.listeners,
-        )
-        self._begin(plan.name, identity)
-
-    def _begin(self, name: str, identity: ProcessIdentity) -> None:
-        before, _ = self._processes.get(name, (None, 0))
-        if before != identity:
-            self._processes[name] = (identity, real_now_ms())
-            state = self._restarts.get(name, RestartState())
-            self._restarts[name] = started(state, time.monotonic())
+    def _start_process(self, name: str) -> None:
+        identity = self._launcher.start(name)
+        self._roster.began(name, identity, now=time.monotonic(), now_ms=real_now_ms())
         self._write()
 
     def _wait_until_ready(self) -> None:
+        """Raises when a process can't start, or takes too long, unless it was adopted."""
         deadline = time.monotonic() + READY_SECONDS
-        waiting = {plan.name: plan.health_url for plan in self._plans.values()}
+        waiting = {plan.name: plan.health_url for plan in self._launcher.plans.values()}
         while waiting:
             reasons = unready(waiting.items())
             waiting = {name: url for name, url in waiting.items() if name in reasons}
-            for name in waiting:
-                if self._exit_code(name, 0) == EXIT_BAD_INPUT:
-                    raise ProblemsError(self._said(name, "can't start"))
-            if time.monotonic() > deadline:
-                raise ProblemsError(*(self._said(name, reasons[name]) for name in waiting))
+            try:
+                self._require_able(waiting)
+                if time.monotonic() > deadline:
+                    late = (said(self._directory, name, reasons[name]) for name in waiting)
+                    raise ProblemsError(*late)
+            except ProblemsError as error:
+                if not self._adopting:
+                    raise
+                _log(error)
+                return
             self._look_after(_POLL_SECONDS if waiting else 0)
+
+    def _require_able(self, names: Iterable[str]) -> None:
+        for name in names:
+            if exit_code(self._directory, name, 0) == EXIT_BAD_INPUT:
+                raise ProblemsError(said(self._directory, name, "can't start"))
 
     def _watch(self) -> None:
         while True:
@@ -209,47 +122,52 @@ class Supervisor:
 
     def _look_after(self, seconds: float) -> None:
         """Wait for an end, at most `seconds`; start again what is due."""
-        assert self._client is not None
         try:
-            event = self._client.next_event(seconds)
+            event = self._launcher.next_event(seconds)
             if event is not None and event.exit is not None:
                 self._ended(event.child.name, event.child.identity)
-            self._restart_due(Family(self._directory, self._client))
+            self._restart_due()
         except ProblemsError as error:
-            if error.problems[0].code is not ErrorCode.NOT_RUNNING:
+            if not _is_lost(error):
                 raise
             self._recover()
 
+    def _restart_due(self) -> None:
+        """What can't be started now is due again later; raises when the fork server is gone."""
+        for name in self._roster.due(time.monotonic()):
+            try:
+                self._start_process(name)
+            except ProblemsError as error:
+                if _is_lost(error):
+                    raise
+                _log(error)
+                self._roster.failed(name, now=time.monotonic())
+
     def _recover(self) -> None:
-        """The fork server died: a new one takes over what still runs."""
-        if self._client is not None:
-            self._client.close()
-        family = self._connect()
-        for name in self._processes:
-            if family.running(name) is None:
+        """The fork server died: a new one takes over what still runs.
+
+        The dying one may still have answered when it was looked for, so it is tried until it works.
+        """
+        while True:
+            try:
+                self._take_over()
+            except ProblemsError as error:
+                _log(error)
+                time.sleep(WAKE_SECONDS)
+            else:
+                return
+
+    def _take_over(self) -> None:
+        self._launcher.connect()
+        for name in self._roster:
+            if self._launcher.running(name) is None:
                 self._ended(name, None)
-        self._restart_due(family)
-        for name in self._plans:
-            if family.running(name) is not None:
-                self._start_process(family, self._plans[name])
+            else:
+                self._start_process(name)
 
     def _ended(self, name: str, identity: ProcessIdentity | None) -> None:
-        known, began_ms = self._processes.get(name, (None, 0))
-        if known is None or (identity is not None and identity != known):
-            return
-        self._processes[name] = (None, began_ms)
-        self._restarts[name] = ended(self._restarts[name], time.monotonic())
+        self._roster.ended(name, identity, now=time.monotonic())
         self._write()
-
-    def _restart_due(self, family: Family) -> None:
-        now = time.monotonic()
-        for name, state in self._restarts.items():
-            if state.due_at is None or state.due_at > now:
-                continue
-            if name == NATS:
-                self._start_nats(family)
-            else:
-                self._start_process(family, self._plans[name])
 
     def _stop(self) -> None:
         self._phase = STOPPING
@@ -260,7 +178,8 @@ class Supervisor:
     def _fail(self, error: ProblemsError) -> None:
         self._phase = FAILED
         self._step("failed")
-        stop_everything(self._directory)
+        if not self._adopting:
+            stop_everything(self._directory)
         self._write(error.problems)
 
     def _step(self, step: str) -> None:
@@ -269,44 +188,19 @@ class Supervisor:
         self._write()
 
     def _write(self, problems: Sequence[Problem] = ()) -> None:
-        SupervisorReport(
+        """Tell others; that nobody can be told stops nothing."""
+        report = SupervisorReport(
             supervisor=own_identity(),
             phase=self._phase,
             step=self._current,
             problems=tuple(problems),
-            processes=tuple(
-                ProcessReport(
-                    name=name,
-                    identity=identity,
-                    restarts=self._restarts[name].restarts,
-                    started_ms=began_ms,
-                    health_url=self._plans[name].health_url if name in self._plans else "",
-                )
-                for name, (identity, began_ms) in self._processes.items()
-            ),
-        ).write(self._directory.supervisor_file)
-
-    def _exit_code(self, name: str, seconds: float) -> int | None:
-        """The exit code of a process that ends within `seconds`; None when it doesn't."""
-        path = self._directory.run / f"{name}.exit.json"
-        deadline = time.monotonic() + seconds
-        while (record := read_exit_record(path)) is None:
-            if time.monotonic() >= deadline:
-                return None
-            time.sleep(_POLL_SECONDS)
-        return record.code if record.code is not None else -(record.signal or 1)
-
-    def _said(self, name: str, what: str) -> Problem:
-        """The problem of a process, in its own words where it left any."""
-        log = self._directory.logs / f"{name}.log"
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        words = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-        return Problem(
-            code=ErrorCode.PROCESS_FAILED,
-            message=f"{name} {what}{': ' + words[-1] if words else ''}",
-            file=str(log),
-            remedy="see its log, mend the cause and start again",
+            processes=self._roster.reports(self._launcher.plans),
         )
+        try:
+            report.write(self._directory.supervisor_file)
+        except OSError as error:
+            file = self._directory.supervisor_file
+            _log(refused(error, "the supervisor's report can't be written", file))
 
     def _trim_logs(self) -> None:
         now = time.monotonic()
@@ -314,7 +208,23 @@ class Supervisor:
             return
         self._trimmed = now
         for log in self._directory.logs.glob("*.log"):
-            trim_log(log, LOG_LIMIT)
+            try:
+                trim_log(log, LOG_LIMIT)
+            except ProblemsError as error:
+                _log(error)
+
+
+def _is_lost(error: ProblemsError) -> bool:
+    """Whether the fork server is gone."""
+    return error.problems[0].code is ErrorCode.NOT_RUNNING
+
+
+def _log(error: ProblemsError) -> None:
+    """To the supervisor's log, unless that very disk is full."""
+    with contextlib.suppress(OSError):
+        for problem in error.problems:
+            sys.stderr.write(f"error: {problem}\n")
+        sys.stderr.flush()
 
 
 def _raise_on_signals() -> None:
