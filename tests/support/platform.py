@@ -30,6 +30,8 @@ COMMAND = Path(sys.executable).parent / "inferbus"
 COMMAND_SECONDS = 120
 MODEL_PORT = 8000
 """Where the engines of `model_manifests` answer."""
+SCALING_METRIC = "vllm:num_requests_running"
+"""What their policies look at."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +237,7 @@ def model_manifests(
 
 
 def _scaling(group: str, name: str, least: int, most: int, *, port: int) -> list[dict[str, Any]]:
-    metric = {"metricName": "vllm:num_requests_running", "targetValue": "2"}
+    metric = {"metricName": SCALING_METRIC, "targetValue": "2"}
     endpoint = {"uri": "/metrics", "port": port}
     return [
         {
