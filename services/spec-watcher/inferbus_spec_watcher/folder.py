@@ -2,36 +2,43 @@
 
 One file is one unit, stored as a whole or not at all. What a file no longer holds goes, with the
 file or without. A bad file is told once for each change of what is wrong with it, and stops no
-other; what it defined before stays.
+other; what it defined before stays. Invariant: nothing is deleted while any file of the folder is
+being written, replaced or removed, or the folder can't be read.
 """
 
 import asyncio
 import logging
-import time
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 
-from inferbus_contracts.api.objects import Preconditions
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import SECRET
 from inferbus_shared.bus.membership import Membership
-from inferbus_shared.manifests import content_of, manifest_files, read_manifests
+from inferbus_shared.clock import real_now_ms
+from inferbus_shared.manifests import read_manifests
 from inferbus_shared.objects.secrets import SecretFiles
 from inferbus_shared.objects.unit import Unit, check_unit
 from inferbus_spec_watcher.applier import Applier
+from inferbus_spec_watcher.folder_files import FileMovingError, look_around, read_unchanged
 from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_folder import (
     FOLDER,
     Look,
+    Manifests,
     defined_elsewhere,
+    is_left_out,
     is_settled,
-    left_out,
     marked,
 )
-from inferbus_spec_watcher.rejections import Rejections
+from inferbus_spec_watcher.rejections import Rejections, is_of_the_bus
 from inferbus_spec_watcher.settings import SpecWatcherSettings
 
 log = logging.getLogger("inferbus.spec-watcher")
+
+_WHOLE_FOLDER = "."
+"""Stands for the folder where a file is named."""
 
 
 class Folder:
@@ -54,9 +61,11 @@ class Folder:
         self._rejections = rejections
         self._membership = membership
         self._looks: dict[str, Look] = {}
+        self._moving: set[str] = set()
         self._applied: dict[str, Look] = {}
         self._defines: dict[str, frozenset[ObjectKey]] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
+        self._right: set[str] = set()
 
     async def run(self) -> None:
         """Look at the folder again and again until cancelled."""
@@ -68,66 +77,74 @@ class Folder:
 
     async def _round(self) -> None:
         try:
-            looks = _look(self._root)
+            looks = look_around(self._root)
         except OSError as error:
-            await self._tell(".", (_unreadable(self._root, error),))
+            await self._tell(_WHOLE_FOLDER, (_unreadable(self._root, error),))
             return
-        self._problems.pop(".", None)
-        settled = self._settled(looks)
-        self._looks = looks
-        self._forget(set(looks))
-        while await self._apply_all(settled):
-            pass
-        await self._delete_left_out(frozenset(looks) - self._defines.keys())
+        self._note_right(_WHOLE_FOLDER)
+        self._notice(looks)
+        await self._apply_all([file for file in looks if file not in self._moving])
+        if not self._moving:
+            await self._delete_left_out()
 
-    def _settled(self, looks: dict[str, Look]) -> list[str]:
-        interval_ns = int(self._interval_seconds * 1e9)
-        now_ns = time.time_ns()
-        return [
+    def _notice(self, looks: dict[str, Look]) -> None:
+        """A file that has gone counts for one more round: many a program removes what it is about
+        to write anew."""
+        before, self._looks = self._looks, looks
+        interval_ms = int(self._interval_seconds * 1000)
+        now_ms = real_now_ms()
+        going = before.keys() - looks.keys()
+        self._moving = going | {
             file
             for file, look in looks.items()
-            if is_settled(look, self._looks.get(file), now_ns, interval_ns)
-        ]
+            if not is_settled(look, before.get(file), now_ms, interval_ms)
+        }
+        self._forget_all_but(looks.keys() | going)
 
-    def _forget(self, existing: set[str]) -> None:
+    def _forget_all_but(self, existing: Collection[str]) -> None:
         for known in (self._applied, self._defines, self._problems):
-            for file in known.keys() - existing - {"."}:
+            for file in known.keys() - existing:
                 del known[file]
+        self._right &= {*existing, _WHOLE_FOLDER}
 
-    async def _apply_all(self, files: list[str]) -> bool:
-        """Apply what isn't yet; whether one more round may find more to do: what a file refers to
-        may stand in a later one."""
-        failed = False
-        progress = False
+    async def _apply_all(self, files: Sequence[str]) -> None:
+        """Files that are refused are tried again as long as others are not: what one refers to may
+        stand in a later one."""
+        due = [file for file in files if not self._is_applied(file)]
+        refused = await self._refused(due)
+        while 0 < len(refused) < len(due):
+            due = list(refused)
+            refused = await self._refused(due)
+        for file, problems in refused.items():
+            await self._tell(file, problems)
+
+    async def _refused(self, files: Sequence[str]) -> dict[str, tuple[Problem, ...]]:
+        refused = {}
         for file in files:
-            if self._is_applied(file):
-                continue
-            if await self._apply(file):
-                progress = True
+            try:
+                await self._apply(file)
+            except FileMovingError:
+                self._moving.add(file)
+            except ProblemsError as error:
+                refused[file] = error.problems
             else:
-                failed = True
-        return failed and progress
+                self._note_right(file)
+        return refused
 
     def _is_applied(self, file: str) -> bool:
         """Whether the file is as it was when it was applied, and nothing of it was deleted."""
         same = self._applied.get(file) == self._looks[file]
         return same and all(self._store.get(key) is not None for key in self._defines[file])
 
-    async def _apply(self, file: str) -> bool:
+    async def _apply(self, file: str) -> None:
         look = self._looks[file]
-        try:
-            unit = check_unit(read_manifests(content_of(self._root / file), file))
-            elsewhere = defined_elsewhere(file, unit.keys, self._defines)
-            if elsewhere:
-                raise ProblemsError(*elsewhere)
-            await self._store_unit(file, unit)
-        except ProblemsError as error:
-            await self._tell(file, error.problems)
-            return False
+        unit = check_unit(read_manifests(read_unchanged(self._root / file, look), file))
+        elsewhere = defined_elsewhere(file, unit.keys, self._defines)
+        if elsewhere:
+            raise ProblemsError(*elsewhere)
+        await self._store_unit(file, unit)
         self._applied[file] = look
         self._defines[file] = frozenset(unit.keys)
-        self._problems.pop(file, None)
-        return True
 
     async def _store_unit(self, file: str, unit: Unit) -> None:
         documents = [marked(document, file) for document in unit.sendable]
@@ -141,15 +158,22 @@ class Folder:
         changed = [f"{result.key} {result.change.value}" for result in results]
         log.info("manifest applied", extra={"file": file, "objects": ", ".join(changed)})
 
-    async def _delete_left_out(self, unread: frozenset[str]) -> None:
-        for key, stored in list(left_out(self._store.items(), self._defines, unread)):
-            log.info("object is no longer in the folder", extra={"object": str(key)})
-            try:
-                await self._applier.delete(key, Preconditions(uid=stored.uid))
-            except ProblemsError as error:
-                log.warning("object not deleted", extra={"problem": str(error)})
-            if key.kind == SECRET and self._secrets is not None:
-                self._secrets.forget(key)
+    async def _delete_left_out(self) -> None:
+        defined = frozenset[ObjectKey]().union(*self._defines.values())
+        manifests = Manifests(defined, self._looks.keys() - self._defines.keys())
+        for key, stored in list(self._store.items()):
+            if is_left_out(manifests, key, stored):
+                await self._delete(key, manifests)
+
+    async def _delete(self, key: ObjectKey, manifests: Manifests) -> None:
+        log.info("object is no longer in the folder", extra={"object": str(key)})
+        try:
+            await self._applier.delete_if(key, partial(is_left_out, manifests, key))
+        except ProblemsError as error:
+            log.warning("object is deleted in the next round", extra={"problem": str(error)})
+            return
+        if key.kind == SECRET and self._secrets is not None and self._store.get(key) is None:
+            self._secrets.forget(key)
 
     async def _tell(self, file: str, problems: tuple[Problem, ...]) -> None:
         told = tuple(map(str, problems))
@@ -158,25 +182,21 @@ class Folder:
         self._problems[file] = told
         for problem in told:
             log.error("manifest refused", extra={"problem": problem})
-        await self._rejections.record(FOLDER, problems)
+        if not is_of_the_bus(problems):
+            again = file in self._right
+            await self._rejections.record(FOLDER, problems, unit=file, again=again)
 
-
-def _look(root: Path) -> dict[str, Look]:
-    """The files of the folder by their names in it. Raises OSError when it isn't there."""
-    root.stat()
-    looks = {}
-    for file in manifest_files(root):
-        stat = file.stat()
-        name = file.relative_to(root).as_posix()
-        looks[name] = Look(stat.st_mtime_ns, stat.st_size, stat.st_ino)
-    return looks
+    def _note_right(self, file: str) -> None:
+        """From now on the same mistake is another one; before, a restart may have found it anew."""
+        self._problems.pop(file, None)
+        self._right.add(file)
 
 
 def _unreadable(root: Path, error: OSError) -> Problem:
     return Problem(
         code=ErrorCode.BAD_ARGUMENT,
         message=f"the folder of manifests can't be read: {error.strerror}; nothing is deleted",
-        file=str(root),
+        file=str(error.filename or root),
         remedy="create it, or correct the setting INFERBUS_SPEC_WATCHER_FOLDER",
     )
 

@@ -5,7 +5,7 @@ the other half are to be deleted. So a file counts once it has looked the same f
 hasn't changed for that long.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from inferbus_spec_watcher.policy_objects import owners_of
 
 FOLDER = "folder"
 """Manager of what the folder applies."""
+COMMAND_LINE = "cli"
+"""Manager of the only other hand of people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,9 @@ class Look:
     inode: int
 
 
-def is_settled(look: Look, before: Look | None, now_ns: int, interval_ns: int) -> bool:
-    """Whether nobody is writing the file any more."""
-    return look == before or now_ns - look.changed_at_ns >= interval_ns
+def is_settled(look: Look, before: Look | None, now_ms: int, interval_ms: int) -> bool:
+    """Whether nobody is writing the file any more; `before` is what it was one round ago."""
+    return look == before or now_ms - look.changed_at_ns // 1_000_000 >= interval_ms
 
 
 def marked(document: AppliedDocument, file: str) -> AppliedDocument:
@@ -44,7 +46,7 @@ def marked(document: AppliedDocument, file: str) -> AppliedDocument:
 
 
 def defined_elsewhere(
-    file: str, keys: Iterable[ObjectKey], files: Mapping[str, frozenset[ObjectKey]]
+    file: str, keys: Iterable[ObjectKey], files: Mapping[str, Collection[ObjectKey]]
 ) -> list[Problem]:
     """A problem for each object of a file that another file of the folder defines already."""
     return [
@@ -63,24 +65,23 @@ def defined_elsewhere(
     ]
 
 
-def left_out(
-    objects: Iterable[tuple[ObjectKey, StoredObject]],
-    files: Mapping[str, frozenset[ObjectKey]],
-    unread: frozenset[str],
-) -> Iterator[tuple[ObjectKey, StoredObject]]:
-    """Objects that came from the folder and stand in none of its files.
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What the files of the folder define."""
 
-    `files` holds what each file defines, `unread` the files that are there but can't be read just
-    now: what they defined stays. An object that another applier has a part in stays too.
+    defined: frozenset[ObjectKey]
+    """What stands in those that could be applied at least once."""
+    unread: Collection[str]
+    """Files that are there and couldn't be applied yet: what they defined before stays."""
+
+
+def is_left_out(manifests: Manifests, key: ObjectKey, stored: StoredObject) -> bool:
+    """Whether a stored object came from the folder and stands in none of its files.
+
+    One that another applier has a part in stays.
     """
-    defined = frozenset[ObjectKey]().union(*files.values())
-    for key, stored in objects:
-        origin = (stored.object["metadata"].get("annotations") or {}).get(MANIFEST)
-        ours = FOLDER in owners_of(stored.object) and origin is not None
-        if ours and key not in defined and origin not in unread and not _is_shared(stored):
-            yield key, stored
-
-
-def _is_shared(stored: StoredObject) -> bool:
-    """The command line's manager is the only other hand of people."""
-    return "cli" in owners_of(stored.object)
+    owners = owners_of(stored.object)
+    origin = (stored.object["metadata"].get("annotations") or {}).get(MANIFEST)
+    if FOLDER not in owners or COMMAND_LINE in owners or origin is None:
+        return False
+    return key not in manifests.defined and origin not in manifests.unread

@@ -16,7 +16,7 @@ from inferbus_contracts.envelope import format_time
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import DECISION_ID
-from inferbus_contracts.resources.kinds import kind_of
+from inferbus_contracts.resources.kinds import MODEL_ROUTE, kind_of
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_fields import (
     Conflict,
@@ -107,7 +107,7 @@ def apply_document(
     """
     if stored is None:
         return Written(_created(document, manager, uid, now_ms), Change.CREATED)
-    if manager != BUILT_IN and is_built_in(stored.object):
+    if _gives_way(key, stored, manager):
         return _replaced(stored, document, manager, now_ms)
     result = merge(
         stored.object,
@@ -120,6 +120,18 @@ def apply_document(
     if result.conflicts:
         raise ProblemsError(*(_contested(key, conflict) for conflict in result.conflicts))
     return _updated(stored, *_stamped(result.object, result.owners, now_ms), manager)
+
+
+def _gives_way(key: ObjectKey, stored: StoredObject, manager: str) -> bool:
+    """Whether what is stored is the platform's offer, which anybody's own replaces.
+
+    What is built in is such an offer, and a rendered ModelRoute: the route that a user applies wins
+    whichever came first (ruling "routing").
+    """
+    if manager in (BUILT_IN, EXPANDER):
+        return False
+    is_rendered = set(owners_of(stored.object)) <= {EXPANDER, STAMP_MANAGER}
+    return is_built_in(stored.object) or (key.kind == MODEL_ROUTE and is_rendered)
 
 
 def _created(document: Mapping[str, Any], manager: str, uid: str, now_ms: int) -> dict[str, Any]:

@@ -1,17 +1,12 @@
 """The object API against a real server: Kubernetes' semantics, all or nothing, one fact each."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
+from watching import apply, spec_watcher
 
 from inferbus_contracts.api.objects import (
-    AppliedDocument,
-    ApplyReply,
-    ApplyRequest,
     Change,
     DeleteReply,
     DeleteRequest,
@@ -32,9 +27,6 @@ from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import wildcard
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.service import Runtime
-from inferbus_spec_watcher.main import serve
-from inferbus_spec_watcher.settings import SpecWatcherSettings
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
@@ -51,27 +43,6 @@ def serving(name: str, replicas: int = 1) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"replicas": replicas, "schedulerName": "volcano", "template": {"roles": [role]}},
     }
-
-
-@contextlib.asynccontextmanager
-async def spec_watcher(server: NatsServer, instance: str = "w") -> AsyncIterator[None]:
-    async with server.bus(Service.SPEC_WATCHER, instance) as bus:
-        runtime = Runtime(Service.SPEC_WATCHER, SpecWatcherSettings(), bus, CollectorRegistry())
-        await serve(runtime)
-        running = asyncio.create_task(runtime.run())
-        try:
-            yield
-        finally:
-            runtime.stop()
-            await running
-
-
-async def apply(
-    bus: Bus, *objects: dict[str, Any], manager: str = "cli", **options: Any
-) -> ApplyReply:
-    documents = [AppliedDocument(object=item, file="test.yaml") for item in objects]
-    request = ApplyRequest(documents=documents, manager=manager, **options)
-    return await bus.ask(object_subject(ObjectVerb.APPLY), request, ApplyReply)
 
 
 async def get(bus: Bus, key: str) -> dict[str, Any]:
