@@ -17,6 +17,7 @@ from inferbus_contracts.resources.kinds import (
     SECRET,
 )
 from inferbus_shared.objects.picture import StoredObject
+from inferbus_shared.objects.secrets import TRAVELLING
 from inferbus_spec_watcher.policy_objects import (
     Written,
     apply_document,
@@ -157,17 +158,20 @@ def _dangling(admitted: _Pairs, lookup: Lookup) -> list[Problem]:
 
 def _no_secret_values(item: Admitted) -> None:
     """Secret values stay on the machine they are needed on; appliers strip them."""
-    for name in ("data", "stringData"):
-        if item.key.kind == SECRET and item.object.get(name):
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.RULE_BROKEN,
-                    message="a Secret's values must not travel over the bus",
-                    object=str(item.key),
-                    field=name,
-                    remedy="use `inferbus apply`, which keeps the values in a local file",
-                )
-            )
+    held = item.object.keys() - TRAVELLING if item.key.kind == SECRET else ()
+    problems = [
+        Problem(
+            code=ErrorCode.RULE_BROKEN,
+            message="a Secret's values must not travel over the bus",
+            object=str(item.key),
+            field=name,
+            remedy="use `inferbus apply`, which keeps the values in a local file",
+        )
+        for name in sorted(held)
+        if item.object[name]
+    ]
+    if problems:
+        raise ProblemsError(*problems)
 
 
 def _placed(problem: Problem, file: str) -> Problem:
