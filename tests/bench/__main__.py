@@ -11,7 +11,15 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.bench import decision_latency, footprint, router_kills, startup
+from tests.bench import (
+    apply,
+    decision_latency,
+    decisions,
+    footprint,
+    router,
+    router_kills,
+    startup,
+)
 from tests.bench.attempts import Measurement, attempt
 from tests.bench.figure import Outcome
 from tests.bench.machine import machine
@@ -24,6 +32,9 @@ MEASUREMENTS = (
     Measurement(name="footprint", measure=footprint.measure),
     Measurement(name="decision-latency", measure=decision_latency.measure),
     Measurement(name="router-kills", measure=router_kills.measure, noisy=False),
+    Measurement(name="router", measure=router.measure),
+    Measurement(name="apply", measure=apply.measure),
+    Measurement(name="decisions", measure=decisions.measure),
 )
 
 

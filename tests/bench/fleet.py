@@ -1,12 +1,14 @@
 """Several simulated models on one platform, and where their pods answer."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from inferbus_contracts.events.workload import PodFact, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import MODE, ApplyMode
 from inferbus_shared.bus.bus import Bus
 from tests.support.eventually import eventually
-from tests.support.platform import MODEL_PORT
+from tests.support.platform import MODEL_PORT, model_manifests
 
 READY_SECONDS = 90.0
 
@@ -33,3 +35,17 @@ async def engine_urls(bus: Bus, models: Sequence[str]) -> dict[str, str]:
         return {model: f"http://{pods[0].address}:{MODEL_PORT}" for model, pods in found.items()}
 
     return await eventually(urls, READY_SECONDS)
+
+
+def advised_model(model: str) -> list[dict[str, Any]]:
+    """A model whose policy only advises, and answers every change at once."""
+    documents = model_manifests(model, scaling=(1, 8))
+    policy = next(one for one in documents if one["kind"] == "AutoscalingPolicy")
+    policy["spec"]["behavior"] = {
+        "scaleUp": {"stablePolicy": {"period": "0s"}, "panicPolicy": {"panicModeHold": "0s"}},
+        "scaleDown": {"period": "0s", "stabilizationWindow": "0s"},
+    }
+    for one in documents:
+        if one["kind"] == "AutoscalingPolicyBinding":
+            one["metadata"]["annotations"] = {MODE: ApplyMode.ADVISE.value}
+    return documents

@@ -58,6 +58,12 @@ def descendants(parents: Mapping[int, int], roots: Iterable[int]) -> set[int]:
     return found
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time that a process has taken so far. Raises OSError when it is gone."""
+    fields = stat_fields(pid)
+    return (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / _TICKS_PER_SECOND
+
+
 def total_memory_bytes(processes: Mapping[int, ProcessUse]) -> int:
     """The proportional set sizes of all of them together."""
     return sum(one.memory_bytes for one in processes.values())
@@ -107,14 +113,14 @@ def _use(pid: int) -> ProcessUse | None:
     try:
         fields = stat_fields(pid)
         memory = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        spent = cpu_seconds(pid)
     except OSError:
         return None
-    ticks = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
     kib = next(line.split()[1] for line in memory.splitlines() if line.startswith("Pss:"))
     return ProcessUse(
         pid=pid,
         name=fields[1],
-        cpu_seconds=ticks / _TICKS_PER_SECOND,
+        cpu_seconds=spent,
         memory_bytes=int(kib) * 1024,
     )
 

@@ -27,13 +27,14 @@ async def measure() -> list[Figure]:
         await eventually(lambda: platform.complete("chat").status == 200, BACK_SECONDS)
         async with running_load(platform.router) as load:
             load.clients("chat", CLIENTS, max_tokens=TOKENS)
-            back_seconds = [await _killed(platform, name) for name in _workers(platform)]
+            back_seconds = [await _killed(platform, name) for name in router_workers(platform)]
             await asyncio.sleep(BETWEEN_SECONDS)
             counts = load.counts
         return [_figure(counts, back_seconds, configuration(platform.directory, replicas=1))]
 
 
-def _workers(platform: Platform) -> list[str]:
+def router_workers(platform: Platform) -> list[str]:
+    """The names of the router's processes."""
     own = re.compile(rf"{Service.ROUTER.value}(-\d+)?")
     return sorted(name for name in platform.processes() if own.fullmatch(name))
 

@@ -1,0 +1,87 @@
+"""How many decisions a second the autoscaler makes, what one costs, and how fast they replay."""
+
+import subprocess
+import time
+
+from inferbus_contracts.events.scaling import ScalingDecided
+from inferbus_contracts.resources.annotations import ApplyMode
+from inferbus_contracts.services import Service
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.follow import Start
+from tests.bench.configuration import configuration
+from tests.bench.figure import Detail, Figure
+from tests.bench.fleet import advised_model, engine_urls
+from tests.bench.processes import cpu_seconds
+from tests.bench.synthetic_samples import publish_rounds
+from tests.support.platform import Platform, running_platform
+
+TARGETS = 20
+ROUNDS = 50
+SILENT_SECONDS = 600
+"""Between the collector's own samples, so that only this benchmark's are decided about."""
+
+
+async def measure() -> list[Figure]:
+    """Samples as fast as the bus takes them; then every decision computed again."""
+    models = [f"model-{number:02}" for number in range(TARGETS)]
+    settings = {"INFERBUS_METRICS_COLLECTOR_INTERVAL_SECONDS": str(SILENT_SECONDS)}
+    with running_platform("--startup", "0", environment=settings) as platform:
+        platform.apply(*(document for model in models for document in advised_model(model)))
+        async with platform.bus() as bus, platform.bus(Service.METRICS_COLLECTOR) as collector:
+            await engine_urls(bus, models)
+            spent = {name: -cpu_seconds(platform.pid(name)) for name in ("autoscaler", "nats")}
+            began = time.monotonic()
+            await publish_rounds(collector, models, ROUNDS)
+            decisions = await _until_decided(bus, TARGETS * ROUNDS)
+            seconds = time.monotonic() - began
+            for name in spent:
+                spent[name] += cpu_seconds(platform.pid(name))
+        load = configuration(platform.directory, policies=TARGETS, mode=ApplyMode.ADVISE.value)
+        return [_rate(decisions, seconds, spent, load), _replay(platform, load)]
+
+
+async def _until_decided(bus: Bus, number: int) -> int:
+    """Read the log from its beginning until that many decisions stand in it."""
+    decided = 0
+    async for message in bus.follow("scaling.decided", Start.everything()).messages():
+        event = await bus.read(message)
+        assert isinstance(event.data, ScalingDecided)
+        decided += 1
+        if decided >= number:
+            break
+    return decided
+
+
+def _rate(
+    decisions: int, seconds: float, spent: dict[str, float], load: dict[str, Detail]
+) -> Figure:
+    return Figure(
+        name="decisions",
+        value=round(decisions / seconds, 1),
+        unit="decisions/s",
+        meaning="samples published one after the other for each target, until the last decision "
+        "stands on the bus: every sample changes its target's decision",
+        configuration=load,
+        detail={
+            "decisions": decisions,
+            **{
+                f"{name}_cpu_ms_per_decision": round(cpu / decisions * 1000, 2)
+                for name, cpu in spent.items()
+            },
+        },
+    )
+
+
+def _replay(platform: Platform, load: dict[str, Detail]) -> Figure:
+    began = time.monotonic()
+    result: subprocess.CompletedProcess[str] = platform.inferbus("replay", "--verify")
+    seconds = time.monotonic() - began
+    return Figure(
+        name="replay",
+        value=round(TARGETS * ROUNDS / seconds, 1),
+        unit="decisions/s",
+        meaning="`inferbus replay --verify`: read every decision, compute it again from its record "
+        "and compare the bytes, the start of the command included",
+        configuration=load,
+        detail={"seconds": round(seconds, 2), "said": result.stdout.strip().splitlines()[-1]},
+    )
