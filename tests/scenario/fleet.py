@@ -5,29 +5,38 @@ nothing ever scales `steady`. Load comes in two levels, each with its own number
 long enough that samples see it.
 """
 
-import asyncio
-import json
-from collections.abc import Callable, Mapping
+import contextlib
+import copy
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
 from inferbus_cli.platform.health import readiness
-from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.kinds import POD
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.processes.identity import ProcessIdentity, alive, read_identity
 from tests.support.eventually import eventually
-from tests.support.ledger import Ledger, contradictions, read_ledger, record_of
+from tests.support.ledger import Ledger, contradictions, read_ledger
 from tests.support.load import Load
 from tests.support.platform import Platform, model_manifests
 
 QUICK = {"INFERBUS_METRICS_COLLECTOR_INTERVAL_SECONDS": "1"}
 """Settings with which load is noticed within a second."""
+PATIENCE_SECONDS = 60.0
+"""For what takes a few seconds on a quiet machine."""
 
-CHAT = "ModelServing/default/chat"
+CHAT = ObjectKey("ModelServing", "default", "chat")
 STEADY = "steady"
 STEADY_REPLICAS = 2
-LOW, HIGH = 1, 6
-"""Requests under way: enough for one replica, and for three."""
-TOKENS = 60
+MODELS = ("chat", "mix", STEADY)
+
+REQUESTS = {1: 1, 3: 6}
+"""Replicas of `chat` that so many requests under way ask for."""
+SHORT_REQUESTS = 2
+TOKENS = 20
+"""Of one answer: a second or so, longer than the time between two samples."""
 BEHAVIOUR = {"scaleDown": {"period": "1s", "stabilizationWindow": "3s"}}
 """Down almost at once, and not for the gap between two requests."""
 
@@ -50,11 +59,11 @@ def _mix_manifests() -> list[dict[str, Any]]:
     other, other_server, _ = model_manifests("costly")
     for one in (server, other_server):
         one["spec"]["model"] = one["metadata"]["name"]
+    single = binding["spec"].pop("homogeneousTarget")
     targets = [("cheap", 1, 2, 10), ("costly", 1, 3, 30)]
     binding["spec"]["heterogeneousTarget"] = {
-        "params": [_weighted(binding, *target) for target in targets]
+        "params": [_weighted(single["target"], *target) for target in targets]
     }
-    del binding["spec"]["homogeneousTarget"]
     route["metadata"]["name"] = route["spec"]["modelName"] = "mix"
     route["spec"]["rules"][0]["targetModels"] = [
         {"modelServerName": name, "weight": 50} for name, *_ in targets
@@ -63,96 +72,105 @@ def _mix_manifests() -> list[dict[str, Any]]:
 
 
 def _weighted(
-    binding: Mapping[str, Any], name: str, least: int, most: int, cost: int
+    target: Mapping[str, Any], name: str, least: int, most: int, cost: int
 ) -> dict[str, Any]:
-    target = json.loads(json.dumps(binding["spec"]["homogeneousTarget"]["target"]))
-    target["targetRef"]["name"] = name
-    return {"target": target, "minReplicas": least, "maxReplicas": most, "cost": cost}
+    own = copy.deepcopy(dict(target))
+    own["targetRef"]["name"] = name
+    return {"target": own, "minReplicas": least, "maxReplicas": most, "cost": cost}
 
 
-def set_load(load: Load, requests: int) -> None:
-    """From now on that many requests to what is scaled, and a little to the rest."""
-    load.clients("chat", requests, max_tokens=TOKENS)
-    load.clients("mix", requests, max_tokens=TOKENS)
-    load.clients(STEADY, 1, max_tokens=TOKENS)
+class Fleet:
+    """The fleet on one platform; `fleet_on` connects to it."""
+
+    def __init__(self, platform: Platform, bus: Bus) -> None:
+        self.platform = platform
+        self._bus = bus
+        self._objects = ObjectClient(bus, "test")
+        self.clients = 0
+        """How many ask at the same time."""
+
+    async def serving(self) -> None:
+        """Wait until all three answer."""
+        for model in MODELS:
+            await eventually(partial(self._answers, model), PATIENCE_SECONDS, f"{model} serves")
+
+    def _answers(self, model: str) -> bool:
+        return self.platform.complete(model).status == 200
+
+    def load(self, load: Load, replicas: int) -> None:
+        """From now on so much to what is scaled that it wants `replicas`.
+
+        The rest gets short requests, which try again and again whether they are let in.
+        """
+        requests = REQUESTS[replicas]
+        load.clients("chat", requests, max_tokens=TOKENS)
+        load.clients("mix", requests, max_tokens=TOKENS)
+        load.clients(STEADY, SHORT_REQUESTS, max_tokens=1)
+        self.clients = max(self.clients, 2 * requests + SHORT_REQUESTS)
+
+    async def replicas(self) -> int:
+        """What the stored object of `chat` wants; never between its two levels for long."""
+        stored = await self._objects.get(CHAT)
+        return int(stored["spec"]["replicas"])
+
+    async def scaled(self, wanted: int) -> None:
+        """Wait until `chat` should have that many replicas, and has them."""
+
+        async def there() -> bool:
+            running = await self.engines_of("chat")
+            return wanted == await self.replicas() == len(running)
+
+        await eventually(there, PATIENCE_SECONDS, f"chat has {wanted} replicas")
+
+    async def adds_up(self) -> Ledger:
+        """Wait until every decision is answered: then nothing in the log contradicts the rest."""
+
+        async def settled() -> Ledger:
+            ledger = await read_ledger(self._bus)
+            said = contradictions(ledger)
+            assert not said, said
+            return ledger
+
+        return await eventually(settled, PATIENCE_SECONDS)
+
+    async def back(self, name: str, killed: int) -> None:
+        """Wait until a killed process runs again by itself, and is ready."""
+
+        def ready() -> bool:
+            row = self.platform.processes()[name]
+            runs = row.pid not in (None, killed)
+            return runs and (not row.health_url or readiness(row.health_url) == "")
+
+        await eventually(ready, PATIENCE_SECONDS, f"{name} is back")
+
+    async def engines_of(self, workload: str) -> dict[str, ProcessIdentity]:
+        """The engine's process of each pod of a workload, by the pod's uid.
+
+        Raises `ValueError` for a pod with more or less than one.
+        """
+        running = engines(self.platform)
+        owned = [
+            pod["metadata"]["uid"]
+            for pod in await self._objects.find(POD)
+            if pod["metadata"]["name"].startswith(f"{workload}-")
+        ]
+        found = {}
+        for uid in owned:
+            (found[uid],) = running.get(uid, [])
+        return found
+
+    async def every_pod_once(self) -> bool:
+        """Whether each pod has one process, and each engine's process a pod."""
+        running = engines(self.platform)
+        uids = {pod["metadata"]["uid"] for pod in await self._objects.find(POD)}
+        return running.keys() == uids and all(len(one) == 1 for one in running.values())
 
 
-async def until(predicate: Callable[[], object], what: str, seconds: float = 60.0) -> None:
-    """Wait for what takes a few seconds on a quiet machine; load goes on meanwhile."""
-    await eventually(lambda: asyncio.to_thread(predicate), seconds, what)
-
-
-async def serving(platform: Platform) -> None:
-    """Wait until all three answer."""
-    for model in ("chat", "mix", STEADY):
-        await until(partial(_answers, platform, model), f"{model} serves")
-
-
-def _answers(platform: Platform, model: str) -> bool:
-    return platform.complete(model).status == 200
-
-
-async def ledger_of(platform: Platform) -> Ledger:
-    """What was decided so far."""
+@contextlib.asynccontextmanager
+async def fleet_on(platform: Platform) -> AsyncIterator[Fleet]:
+    """The fleet, seen by the user of the command line."""
     async with platform.bus() as bus:
-        return await read_ledger(bus)
-
-
-async def scaled(platform: Platform, wanted: int) -> None:
-    """Wait until `chat` should have that many replicas, and has them."""
-    await until(lambda: _scaled(platform, wanted), f"chat has {wanted} replicas")
-
-
-def _scaled(platform: Platform, wanted: int) -> bool:
-    desired = platform.get("modelserving", "chat")["spec"]["replicas"]
-    return bool(desired == wanted == len(pods_of(platform, "chat")))
-
-
-async def adds_up(platform: Platform) -> Ledger:
-    """Wait until every decision is answered: then nothing in the log contradicts the rest."""
-
-    async def settled() -> Ledger:
-        ledger = await ledger_of(platform)
-        said = contradictions(ledger)
-        assert not said, said
-        return ledger
-
-    return await eventually(settled, 30)
-
-
-def decided_by(ledger: Ledger) -> set[str]:
-    """The deciders that said anything."""
-    return {record_of(decision).decider for decision in ledger.decisions}
-
-
-async def back(platform: Platform, name: str, killed: int) -> None:
-    """Wait until a killed process runs again by itself, and is ready."""
-
-    def ready() -> bool:
-        row = platform.processes()[name]
-        running = row.pid not in (None, killed)
-        return running and (not row.health_url or readiness(row.health_url) == "")
-
-    await until(ready, f"{name} is back")
-
-
-def pods_of(platform: Platform, workload: str) -> dict[str, ProcessIdentity]:
-    """The engine process of each pod of a workload, by the pod's uid; all of them run."""
-    running = engines(platform)
-    found = {}
-    for pod in pods(platform):
-        if pod["metadata"]["name"].startswith(f"{workload}-"):
-            (found[pod["metadata"]["uid"]],) = running[pod["metadata"]["uid"]]
-    return found
-
-
-def pods(platform: Platform) -> list[dict[str, Any]]:
-    """The pod objects; raises `ProblemsError` when they can't be read."""
-    said = platform.inferbus("get", "pods", "-o", "json", check=False)
-    if said.returncode != 0:
-        raise ProblemsError()
-    items: list[dict[str, Any]] = json.loads(said.stdout)["items"]
-    return items
+        yield Fleet(platform, bus)
 
 
 def engines(platform: Platform) -> dict[str, list[ProcessIdentity]]:

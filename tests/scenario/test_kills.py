@@ -1,31 +1,25 @@
 """`kill -9` of any one process while load runs: it comes back, and nothing is lost or doubled."""
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
+from inferbus_cli.platform.overview import SUPERVISOR
 from inferbus_cli.platform.plan import NATS
+from inferbus_contracts.catalog import Stream
+from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
-from tests.scenario.fleet import (
-    HIGH,
-    LOW,
-    QUICK,
-    STEADY,
-    STEADY_REPLICAS,
-    adds_up,
-    back,
-    decided_by,
-    engines,
-    fleet_manifests,
-    pods,
-    pods_of,
-    scaled,
-    serving,
-    set_load,
-    until,
-)
-from tests.support.load import running_load
+from inferbus_contracts.subjects import ROOT
+from inferbus_contracts.topology import inbox_stream
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.follow import Follower, Start
+from tests.scenario.fleet import QUICK, STEADY, STEADY_REPLICAS, fleet_manifests, fleet_on
+from tests.support.eventually import eventually
+from tests.support.ledger import record_of
+from tests.support.load import Load, running_load
 from tests.support.platform import Platform, running_platform
 
 pytestmark = pytest.mark.slow
@@ -50,42 +44,90 @@ PROCESSES = (
 def platform() -> Iterator[Platform]:
     with running_platform("--startup", "0", environment=QUICK) as platform:
         platform.apply(*fleet_manifests())
-        asyncio.run(serving(platform))
+        asyncio.run(_serving(platform))
         yield platform
 
 
+async def _serving(platform: Platform) -> None:
+    async with fleet_on(platform) as fleet:
+        await fleet.serving()
+
+
 def test_every_process_is_killed(platform: Platform) -> None:
-    assert set(PROCESSES) == platform.processes().keys() - {"supervisor"}
+    assert set(PROCESSES) == platform.processes().keys() - {SUPERVISOR}
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-async def test_a_killed_process_comes_back_and_nobody_notices(
+async def test_a_killed_process_comes_back_and_nothing_is_lost_or_doubled(
     platform: Platform, name: str
 ) -> None:
-    async with running_load(platform.router) as load:
-        set_load(load, LOW)
-        await scaled(platform, 1)
-        steady = pods_of(platform, STEADY)
+    async with fleet_on(platform) as fleet, running_load(platform.router) as load:
+        now, then = (1, 3) if await fleet.replicas() == 1 else (3, 1)
+        fleet.load(load, now)
+        await fleet.scaled(now)
+        before = await fleet.adds_up()
+        steady = await fleet.engines_of(STEADY)
         assert len(steady) == STEADY_REPLICAS
-        before, answered = await adds_up(platform), load.counts.good
 
+        await answers(load, 10)
         killed = platform.kill(name)
-        set_load(load, HIGH)
-        await back(platform, name, killed)
-        await scaled(platform, 3)
-        ledger = await adds_up(platform)
+        fleet.load(load, then)
+        await fleet.back(name, killed)
+        await fleet.scaled(then)
+        await answers(load, 10)
+        after = await fleet.adds_up()
 
         assert load.counts.refused == 0
-        assert name in ROUTERS or load.counts.bad == 0, load.counts
-        assert load.counts.good > answered
-        assert len(ledger.decisions) > len(before.decisions)
-        assert decided_by(ledger) == {Service.AUTOSCALER, Service.OPTIMIZER}
-    assert pods_of(platform, STEADY) == steady
-    await until(lambda: _no_pod_is_doubled(platform), "every pod has one process")
+        assert load.counts.broken <= (fleet.clients if name in ROUTERS else 0), load.counts
+        assert load.counts.statuses.keys() == {200}, load.counts
+        assert len(after.decisions) > len(before.decisions)
+        deciders = {record_of(decision).decider for decision in after.decisions}
+        assert deciders == {Service.AUTOSCALER, Service.OPTIMIZER}
+        assert await fleet.engines_of(STEADY) == steady
+        await eventually(fleet.every_pod_once, 30)
 
 
-def _no_pod_is_doubled(platform: Platform) -> bool:
-    """Every pod has one process, and every engine process has a pod."""
-    running = engines(platform)
-    one_each = all(len(processes) == 1 for processes in running.values())
-    return one_each and running.keys() == {pod["metadata"]["uid"] for pod in pods(platform)}
+async def test_what_a_killed_event_log_acknowledged_is_there_once_and_in_order(
+    platform: Platform,
+) -> None:
+    nobody = ObjectKey("ModelServing", "default", "nobody")
+    acknowledged: list[str] = []
+    enough = asyncio.Event()
+    async with platform.bus(Service.METRICS_COLLECTOR) as bus, platform.bus() as reader:
+
+        async def write() -> None:
+            for number in itertools.takewhile(lambda _: not enough.is_set(), itertools.count()):
+                sample = MetricsSampled(policy="", taken_at_ms=number, window_ms=0, targets=[])
+                event = bus.event(sample, nobody, id=f"{platform.router_port}-{number}")
+                await bus.publish(event)
+                acknowledged.append(event.headers["ce-id"])
+
+        writing = asyncio.create_task(write())
+        await eventually(lambda: len(acknowledged) > 50)
+        platform.kill(NATS)
+        killed_at = len(acknowledged)
+        await eventually(lambda: len(acknowledged) > killed_at + 50, 30)
+        enough.set()
+        await writing
+
+        assert await _stored(reader, Stream.TELEMETRY, ROOT, nobody) == acknowledged
+        inbox = inbox_stream(Service.AUTOSCALER)
+        root = f"inbox.{Service.AUTOSCALER}.*"
+        await eventually(lambda: _holds(reader, inbox, root, nobody, acknowledged))
+
+
+async def _holds(bus: Bus, stream: str, root: str, key: ObjectKey, ids: list[str]) -> bool:
+    return await _stored(bus, stream, root, key) == ids
+
+
+async def _stored(bus: Bus, stream: str, root: str, key: ObjectKey) -> list[str]:
+    """The ids of the samples about one key in a stream, in order."""
+    filter_ = f"{root}.{MetricsSampled.event_type}.*.*.{key.name}"
+    follower = Follower(bus.connection, stream, filter_, Start.everything())
+    return [message.headers["ce-id"] async for message in follower.snapshot()]
+
+
+async def answers(load: Load, number: int) -> None:
+    """Wait for so many more good answers."""
+    wanted = load.counts.good + number
+    await eventually(lambda: load.counts.good >= wanted, 30, lambda: f"answers: {load.counts}")

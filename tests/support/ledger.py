@@ -25,13 +25,15 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import ROOT
-from inferbus_contracts.topology import DEAD_LETTER_ROOT, DEAD_LETTERS, inbox_stream
+from inferbus_contracts.topology import DEAD_LETTER_ROOT, DEAD_LETTERS, INBOX_EVENTS, inbox_stream
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower, Start
 from inferbus_shared.bus.messages import Delivered, Received
 
 Event = Received[EventData]
 
+_HEEDLESS = frozenset({"demand.observed", "demand.pending"})
+"""What no decision rests on yet: most of an inbox."""
 DECIDERS = (Service.AUTOSCALER, Service.OPTIMIZER)
 _SCALED = "scale"
 """Field manager of a change that a decision made."""
@@ -227,8 +229,17 @@ def _wrong_generations(ledger: Ledger) -> Iterator[str]:
 
 
 async def _inbox(bus: Bus, decider: Service) -> list[Event]:
-    stream = inbox_stream(decider)
-    return [await bus.read(one) async for one in _messages(bus, stream, f"inbox.{decider.value}")]
+    """What a decider heard that may change a state, in order."""
+    root = f"inbox.{decider.value}.*"
+    return sorted(
+        [
+            await bus.read(message)
+            for event_type in INBOX_EVENTS[decider]
+            if event_type not in _HEEDLESS
+            async for message in _messages(bus, inbox_stream(decider), f"{root}.{event_type}")
+        ],
+        key=lambda event: event.sequence,
+    )
 
 
 async def _standing(bus: Bus, stream: Stream) -> list[Event]:
