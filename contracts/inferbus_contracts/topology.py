@@ -24,6 +24,7 @@ FACTS_LAST = "FACTS_LAST"
 DEAD_LETTERS = "DLQ"
 ADVISORIES = "ADVISORIES"
 DEAD_LETTER_ROOT = "dlq"
+_TIMER = "timer"
 MAX_DELIVER_ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"
 
 OBJECTS_BUCKET = "objects"
@@ -139,7 +140,12 @@ def durable_name(service: Service, partition: int | str) -> str:
 
 def timer_subject(service: Service, key: ObjectKey) -> str:
     """Where a decider schedules its one timer of a key: a new one replaces the old."""
-    return subject(f"timer.{service.value}", key)
+    return subject(f"{_TIMER}.{service.value}", key)
+
+
+def is_timer(message_subject: str) -> bool:
+    """Whether a message is a timer that hasn't fired: no event yet, and perhaps never one."""
+    return f"{ROOT}.{_TIMER}." in message_subject
 
 
 def node_commands_filter(node: str) -> str:

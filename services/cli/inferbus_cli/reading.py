@@ -1,4 +1,7 @@
-"""Reading events one by one, where one that can't be read doesn't hide the others."""
+"""Reading events one by one, where one that can't be read doesn't hide the others.
+
+Timers that haven't fired stand in the same streams; they are no events and passed over.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.errors import Problem, ProblemsError
+from inferbus_contracts.topology import is_timer
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower
 from inferbus_shared.bus.messages import Delivered, Received
@@ -33,7 +37,8 @@ async def standing(bus: Bus, follower: Follower) -> AsyncIterator[Read]:
     messages = follower.snapshot()
     async with aclosing(messages):  # type: ignore[type-var]
         async for message in messages:
-            yield await read(bus, message)
+            if not is_timer(message.subject):
+                yield await read(bus, message)
 
 
 async def following(bus: Bus, follower: Follower) -> AsyncIterator[Read]:
@@ -41,4 +46,5 @@ async def following(bus: Bus, follower: Follower) -> AsyncIterator[Read]:
     messages = follower.messages()
     async with aclosing(messages):
         async for message in messages:
-            yield await read(bus, message)
+            if not is_timer(message.subject):
+                yield await read(bus, message)

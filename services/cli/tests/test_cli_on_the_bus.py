@@ -9,12 +9,13 @@ import pytest
 
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.route import ConditionFact, ConditionStatus, RoutesResolved
-from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied, ScalingDecided
+from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied, ScalingDecided, Woken
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import subject
-from inferbus_shared.bus.bus import Bus
+from inferbus_contracts.topology import timer_subject, woken_type
+from inferbus_shared.bus.bus import Bus, timer
 from inferbus_shared.bus.fate import dead_letter
 from inferbus_shared.bus.messages import Delivered
 from inferbus_shared.bus.store import store
@@ -237,6 +238,15 @@ async def publish_decisions(bus: Bus, decisions: list[ScalingDecided]) -> list[s
     return ids
 
 
+async def set_timer(bus: Bus) -> None:
+    """One that doesn't fire while the test runs."""
+    due_ms = bus.clock.now_ms() + 3_600_000
+    woken = bus.event(
+        Woken(due_ms=due_ms, reason="later"), CHAT, event_type=woken_type(bus.service), id="woken-1"
+    )
+    await store(bus.connection, timer(timer_subject(bus.service, CHAT), woken, due_ms))
+
+
 async def test_decisions_are_explained_replayed_and_verified(platform: Platform) -> None:
     decisions = recorded()
     async with (
@@ -244,6 +254,7 @@ async def test_decisions_are_explained_replayed_and_verified(platform: Platform)
         platform.server.bus(Service.WORKLOAD_RECONCILER) as reconciler,
     ):
         ids = await publish_decisions(decider, decisions)
+        await set_timer(decider)
         answer = ScalingApplied(
             decision_id=ids[-1], outcome=ApplyOutcome.CONFLICT, replicas=2, generation=9, uid="u"
         )
