@@ -80,8 +80,8 @@ class DecisionHandler:
                 extra={"target": decision.target, "outcome": wanted.outcome.value},
             )
         key = decision.target
-        cause = f"{decision.decision_id}|{event.id}|{wanted.outcome}"
-        id_ = event_id(ScalingApplied.event_type, key, cause)
+        # The outcome is left out: handled a second time, an applied decision looks unchanged.
+        id_ = event_id(ScalingApplied.event_type, key, f"{decision.decision_id}|{event.id}")
         await self._bus.publish(self._bus.event(wanted, key, id=id_, cause=event))
 
     async def _target(self, key: ObjectKey) -> ScaleTarget | None:

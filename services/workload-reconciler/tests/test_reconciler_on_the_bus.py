@@ -25,12 +25,16 @@ from inferbus_contracts.events.scaling import (
 )
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Orders
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.objects.client import ObjectClient
+from inferbus_shared.objects.picture import ObjectPicture
+from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
+from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.main import serve
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 from tests.support.eventually import eventually
@@ -115,6 +119,15 @@ async def settled(bus: Bus, client: ObjectClient, groups: int) -> bool:
     return (fact.ready, len(fact.pods), fact.replicas) == (groups, 2 * groups, groups)
 
 
+async def answers(bus: Bus) -> list[ScalingApplied]:
+    return [
+        event.data
+        async for message in bus.follow("scaling.applied", Start.everything()).snapshot()
+        for event in [await bus.read(message)]
+        if isinstance(event.data, ScalingApplied)
+    ]
+
+
 async def sequences(server: NatsServer) -> tuple[int, int]:
     async with server.connection() as connection:
         facts = await api(connection, "STREAM.INFO.FACTS")
@@ -141,16 +154,9 @@ async def test_a_workload_comes_up_scales_by_decision_and_goes(nats_server: Nats
         )
         await decider.publish(decider.event(decision, KEY, id="decision-1"))
         await eventually(lambda: settled(bus, client, 3))
-        applied = [
-            event.data
-            async for message in bus.follow("scaling.applied", Start.everything()).snapshot()
-            for event in [await bus.read(message)]
+        assert [(item.outcome, item.replicas, item.generation) for item in await answers(bus)] == [
+            (ApplyOutcome.APPLIED, 3, 2)
         ]
-        assert [
-            (item.outcome, item.replicas, item.generation)
-            for item in applied
-            if isinstance(item, ScalingApplied)
-        ] == [(ApplyOutcome.APPLIED, 3, 2)]
 
         before = await sequences(nats_server)
         async with reconciler(nats_server, "second"):
@@ -163,6 +169,29 @@ async def test_a_workload_comes_up_scales_by_decision_and_goes(nats_server: Nats
             return not await run_pods(client) and (await last_fact(bus)).deleted
 
         await eventually(gone)
+
+
+@pytest.mark.usefixtures("spec_watcher")
+async def test_a_decision_that_is_handled_twice_is_answered_once(nats_server: NatsServer) -> None:
+    async with (
+        nats_server.bus(Service.AUTOSCALER) as decider,
+        nats_server.bus(Service.WORKLOAD_RECONCILER, "t") as bus,
+        nats_server.bus(Service.CLI) as people,
+    ):
+        (made,) = await ObjectClient(people, "cli").apply([AppliedDocument(object=serving(1))])
+        record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="d", input={})
+        decision = ScalingDecided(
+            current=1, desired=3, target_uid=made.uid, target_generation=1, record=record
+        )
+        await decider.publish(decider.event(decision, KEY, id="decision-1"))
+        decided = await bus.last("scaling.decided", KEY)
+        assert decided is not None
+
+        client = ObjectClient(bus, "workload-reconciler")
+        substrate = ProcessSubstrate(ObjectPicture(bus), client, "local")
+        for _ in "a crash before the acknowledgement", "and the redelivery":
+            await DecisionHandler(bus, substrate, client, Orders()).handle(decided, None)
+        assert [item.outcome for item in await answers(bus)] == [ApplyOutcome.APPLIED]
 
 
 @pytest.mark.usefixtures("spec_watcher")
