@@ -153,7 +153,7 @@ def _in_panic(value: int, history: History, scope: Scope, now_ms: int) -> Limite
         stable = _stabilised(value, history, scope, now_ms).after
         stable = _rate_limited(stable, history, scope, now_ms).after
         allowed = max(stable, min(value, base + _part(base, panic.percent)))
-        detail = f"least of {panic.period_ms} ms is {base}"
+        detail = f"least of the last {panic.period_ms / 1000:g} s is {base}"
     return _step(Limiter.PANIC, value, max(allowed, scope.current), detail)
 
 
@@ -163,11 +163,11 @@ def _stabilised(value: int, history: History, scope: Scope, now_ms: int) -> Limi
     if value < scope.current and down is not None:
         most = history.most_recommended.extreme(down.stabilisation_ms, now_ms, Best.MAX)
         after = min(max(value, value if most is None else most), scope.current)
-        detail = f"most of {down.stabilisation_ms} ms is {most}"
+        detail = f"most of the last {down.stabilisation_ms / 1000:g} s is {most}"
     if value > scope.current and up is not None:
         least = history.least_recommended.extreme(up.stabilisation_ms, now_ms, Best.MIN)
         after = max(min(value, value if least is None else least), scope.current)
-        detail = f"least of {up.stabilisation_ms} ms is {least}"
+        detail = f"least of the last {up.stabilisation_ms / 1000:g} s is {least}"
     return _step(Limiter.STABILISATION, value, after, detail)
 
 
@@ -178,12 +178,12 @@ def _rate_limited(value: int, history: History, scope: Scope, now_ms: int) -> Li
         base = history.most_replicas.extreme(down.period_ms, now_ms, Best.MAX)
         base = scope.current if base is None else max(base, scope.current)
         after = min(max(value, base - _reach(down, base)), scope.current)
-        detail = f"most of {down.period_ms} ms is {base}"
+        detail = f"most of the last {down.period_ms / 1000:g} s is {base}"
     if value > scope.current and up is not None and up.period_ms > 0:
         base = history.least_replicas.extreme(up.period_ms, now_ms, Best.MIN)
         base = scope.current if base is None else min(base, scope.current)
         after = max(min(value, base + _reach(up, base)), scope.current)
-        detail = f"least of {up.period_ms} ms is {base}"
+        detail = f"least of the last {up.period_ms / 1000:g} s is {base}"
     return _step(Limiter.RATE, value, after, detail)
 
 
