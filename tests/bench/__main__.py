@@ -23,7 +23,7 @@ from tests.bench import (
 from tests.bench.attempts import Measurement, attempt
 from tests.bench.figure import Outcome
 from tests.bench.machine import machine
-from tests.bench.report import json_of, listed, text_of
+from tests.bench.report import conclusion, json_of, listed, text_of
 
 REPEAT_SECONDS = 200.0
 
@@ -72,15 +72,6 @@ def main(argv: Sequence[str]) -> int:
     else:
         print(conclusion(outcomes))
     return 0 if all(outcome.holds for outcome in outcomes) else 1
-
-
-def conclusion(outcomes: Sequence[Outcome]) -> str:
-    """The last line: whether everything promised holds, and what doesn't."""
-    promised = [outcome for outcome in outcomes if outcome.figure.limit is not None]
-    missed = [outcome.figure.name for outcome in promised if not outcome.holds]
-    if missed:
-        return f"{len(missed)} of {len(promised)} limits missed: {', '.join(missed)}"
-    return f"all {len(promised)} limits hold"
 
 
 if __name__ == "__main__":

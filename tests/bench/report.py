@@ -45,6 +45,17 @@ def json_of(machine: Mapping[str, Detail], outcomes: Sequence[Outcome]) -> dict[
     }
 
 
+def conclusion(outcomes: Sequence[Outcome]) -> str:
+    """The last line: whether everything promised holds, and what doesn't."""
+    promised = [outcome for outcome in outcomes if outcome.figure.limit is not None]
+    missed = [outcome.figure.name for outcome in promised if not outcome.holds]
+    if missed:
+        return f"{len(missed)} of {len(promised)} limits missed: {', '.join(missed)}"
+    if not promised:
+        return "nothing of this has a limit"
+    return f"every limit holds ({len(promised)})"
+
+
 def _fields(figure: Figure) -> dict[str, object]:
     return {
         "name": figure.name,

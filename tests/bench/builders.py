@@ -1,0 +1,24 @@
+"""Figures for tests."""
+
+from tests.bench.figure import Detail, Figure, Outcome
+
+
+def figure(
+    value: float,
+    *,
+    limit: float | None = 10.0,
+    name: str = "memory",
+    configuration: dict[str, Detail] | None = None,
+) -> Figure:
+    return Figure(
+        name=name,
+        value=value,
+        unit="MB",
+        limit=limit,
+        meaning="what all processes take",
+        configuration=configuration or {},
+    )
+
+
+def outcome(*values: float, limit: float | None = 10.0, name: str = "memory") -> Outcome:
+    return Outcome(attempts=[figure(value, limit=limit, name=name) for value in values])
