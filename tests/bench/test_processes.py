@@ -56,5 +56,5 @@ async def test_a_process_that_nobody_names_is_found_by_the_folder_it_was_given(
         assert os.getpid() not in found
         assert all(one.memory_bytes > 0 for one in found.values())
     finally:
-        await outer.communicate()
+        await outer.communicate(b"")
     assert outer.pid not in platform_processes(directory)
