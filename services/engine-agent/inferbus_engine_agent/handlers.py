@@ -17,7 +17,7 @@ from aiohttp.typedefs import Handler
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_engine_agent.effects import EngineClient, Reply
-from inferbus_engine_agent.policy_arguments import AgentOptions
+from inferbus_engine_agent.policy_arguments import DEFAULT_METRICS_PATH, AgentOptions
 from inferbus_engine_agent.policy_metrics import Engine, MalformedPageError, normalise, total
 
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,10 +33,15 @@ class AgentHandlers:
         self._engine = engine
 
     def routes(self) -> list[web.RouteDef]:
-        """What they serve."""
+        """What they serve.
+
+        The page of metrics stands at the engine's own path too: RUNTIME_METRICS_PATH names both
+        (ruling F3).
+        """
+        pages = dict.fromkeys((DEFAULT_METRICS_PATH, self._options.engine_metrics_path))
         return [
             web.get("/health", self.health),
-            web.get("/metrics", self.metrics),
+            *(web.get(page, self.metrics) for page in pages),
             web.get("/drain", self.drain),
             web.post("/v1/load_lora_adapter", self.load_adapter),
             web.post("/v1/unload_lora_adapter", self.unload_adapter),
@@ -51,7 +56,7 @@ class AgentHandlers:
         return web.json_response({"status": "healthy", "service": "runtime"})
 
     async def metrics(self, _: web.Request) -> web.Response:
-        """GET /metrics: 502 without a page of the engine, 500 when it can't be read."""
+        """GET /metrics, or the engine's path: 502 without a page of the engine, 500 when it can't be read."""
         page = await self._engine.metrics_page()
         try:
             text = normalise(page, self._options.engine)

@@ -23,6 +23,7 @@ _ENGINES: dict[str, Engine] = {
     "mindiedisaggregated": Engine.OTHER,
     "openai": Engine.OTHER,
 }
+DEFAULT_METRICS_PATH = "/metrics"
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::", "[::]"})
 
 
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-H", "--host", default="0.0.0.0", help="address to listen on")
     parser.add_argument("-P", "--port", default=9000, type=_port, help="port to listen on")
     parser.add_argument("-B", "--engine-base-url", default="http://localhost:8000")
-    parser.add_argument("-M", "--engine-metrics-path", default="/metrics")
+    parser.add_argument("-M", "--engine-metrics-path", default=DEFAULT_METRICS_PATH)
     parser.add_argument("-I", "--pod", required=True, help="name.namespace of the pod")
     parser.add_argument("-N", "--model", required=True, help="the platform's name of the model")
     return parser

@@ -42,6 +42,7 @@ class StubEngine:
             [
                 web.get("/health", self._health),
                 web.get("/metrics", self._metrics),
+                web.get("/stats/prometheus", self._metrics),
                 web.post("/{path:.*}", self._post),
             ]
         )
@@ -88,12 +89,12 @@ async def start_pod() -> AsyncIterator[StartPod]:
     pods: list[Pod] = []
     sessions: list[aiohttp.ClientSession] = []
 
-    async def start(kind: str = "vllm", **settings: float) -> Pod:
+    async def start(kind: str = "vllm", *words: str, **settings: float) -> Pod:
         engine = StubEngine()
         server = TestServer(engine.app())
         await server.start_server()
         url = str(server.make_url(""))
-        options = parse_arguments(["-E", kind, "-B", url, "-I", "p.ns", "-N", "m"])
+        options = parse_arguments(["-E", kind, "-B", url, "-I", "p.ns", "-N", "m", *words])
         session = aiohttp.ClientSession()
         client = TestClient(TestServer(build_app(options, AgentSettings(**settings), session)))
         await client.start_server()
@@ -164,6 +165,13 @@ async def test_a_missing_or_unreadable_page_is_an_error(
     assert json.loads(found[1])["problems"][0]["remedy"]
 
 
+async def test_the_page_stands_at_the_engines_own_path_too(start_pod: StartPod) -> None:
+    pod = await start_pod("vllm", "-M", "stats/prometheus")
+    status, page = await pod.get("/stats/prometheus")
+    assert status == 200
+    assert await pod.get("/metrics") == (200, page)
+
+
 async def test_an_engine_that_is_gone_is_a_502(start_pod: StartPod) -> None:
     pod = await start_pod()
     await pod.server.close()
@@ -174,7 +182,7 @@ async def test_an_engine_that_is_gone_is_a_502(start_pod: StartPod) -> None:
 async def test_readers_at_the_same_time_share_one_scrape(start_pod: StartPod) -> None:
     pod = await start_pod()
     url = str(pod.server.make_url(""))
-    options = parse_arguments(["-E", "vllm", "-B", url, "-I", "p.ns", "-N", "m"])
+    options = parse_arguments(["-E", "vllm", "-B", url, "-I", "p.ns", "-N", "m", *words])
     async with aiohttp.ClientSession() as session:
         client = EngineClient(options, AgentSettings(), session)
         pod.engine.gate.clear()
