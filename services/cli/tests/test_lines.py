@@ -63,7 +63,8 @@ def test_json_has_the_whole_event() -> None:
 
 
 def test_a_dead_letter_says_who_refused_it_and_why() -> None:
-    raw = message("dlq.autoscaler.inbox.autoscaler.0.x", **{"inferbus-reason": "no such target"})
+    place = "inbox.autoscaler.0.scaling.applied.ModelServing.default.m"
+    raw = message(f"dlq.autoscaler.{place}", **{"inferbus-reason": "no such target"})
     line = short(Read(raw, decode(raw, REAL_TIME)))
     assert "refused by autoscaler: no such target" in line
     assert json.loads(as_json_line(Read(raw, None)))["reason"] == "no such target"

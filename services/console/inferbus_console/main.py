@@ -1,20 +1,16 @@
 """Wires the console: facts folded into a picture, questions answered from it."""
 
-import logging
 from collections.abc import Sequence
 
 from inferbus_console.decisions import DECISION_TYPES
 from inferbus_console.handlers import ConsoleApi
 from inferbus_console.picture import Picture
 from inferbus_console.settings import ConsoleSettings
-from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.folding import fold
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.service import Runtime, run_service
-
-log = logging.getLogger("inferbus.console")
 
 FOLDED = (
     "spec.changed",
@@ -42,8 +38,5 @@ async def serve(runtime: Runtime[ConsoleSettings]) -> None:
 
 async def _follow_traffic(bus: Bus, picture: Picture) -> None:
     """Traffic counts from now on: a window of seconds has no history."""
-    async for message in bus.follow("demand.observed", Start.new()).messages():
-        try:
-            picture.take(await bus.read(message))
-        except ProblemsError as error:
-            log.error("a report of a router cannot be read", extra={"problem": str(error)})
+    async for event in bus.events(bus.follow("demand.observed", Start.new())):
+        picture.take(event)

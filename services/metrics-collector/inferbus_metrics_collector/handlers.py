@@ -5,11 +5,8 @@ task per key. Invariant: rounds of one key never overlap.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator
 
-from inferbus_contracts.base import EventData
 from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
@@ -23,7 +20,6 @@ from inferbus_metrics_collector.telemetry import SampleMetrics
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower
 from inferbus_shared.bus.membership import Membership
-from inferbus_shared.bus.messages import Received
 from inferbus_shared.clock import Clock
 
 log = logging.getLogger("inferbus.metrics-collector")
@@ -63,14 +59,14 @@ class Collector:
 
     async def follow_objects(self, bus: Bus, follower: Follower) -> None:
         """Fold policies and bindings, for ever."""
-        async for event in _readable(bus, follower):
+        async for event in bus.events(follower):
             assert isinstance(event.data, SpecChanged)
             self._fleet.fold_object(event.key, event.data)
             self._replan_soon()
 
     async def follow_workloads(self, bus: Bus, follower: Follower) -> None:
         """Fold workloads, for ever."""
-        async for event in _readable(bus, follower):
+        async for event in bus.events(follower):
             assert isinstance(event.data, WorkloadObserved)
             before = self._addresses(event.key)
             if self._fleet.fold_workload(event.key, event.data):
@@ -191,15 +187,3 @@ def _keys_by_workload(plans: dict[ObjectKey, SamplePlan]) -> dict[ObjectKey, lis
         for workload in {target.key.owner for target in plan.targets}:
             keys.setdefault(workload, []).append(key)
     return keys
-
-
-async def _readable(bus: Bus, follower: Follower) -> AsyncIterator[Received[EventData]]:
-    """The events that can be read; the others are told and passed over."""
-    async with contextlib.aclosing(follower.messages()) as messages:
-        async for message in messages:
-            try:
-                event = await bus.read(message)
-            except ProblemsError as error:
-                log.error("a fact cannot be read", extra={"problem": str(error)})
-            else:
-                yield event

@@ -5,7 +5,6 @@ that both believe to be the active one, each writes whole tables with revisions 
 nothing.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,8 +18,6 @@ from inferbus_router_config_publisher.policy_parts import Batch, PublishedTable
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import JetStreamError, api
 from inferbus_shared.bus.messages import Outgoing, Received
-
-log = logging.getLogger("inferbus.router-config-publisher")
 
 _EXPECTED_POSITION = "Nats-Expected-Last-Sequence"
 """Of the whole stream, not of a subject: any other write in between is noticed."""
@@ -43,10 +40,8 @@ class RoutesLog:
         parts: dict[ObjectKey, RoutePublished] = {}
         async for message in self._bus.follow(_TYPE).snapshot():
             position = max(position, message.sequence)
-            try:
-                event = await self._bus.read(message)
-            except ProblemsError as error:
-                log.error("a part cannot be read", extra={"problem": str(error)})
+            event = await self._bus.readable(message)
+            if event is None:
                 continue
             assert isinstance(event.data, RoutePublished)
             parts[event.key] = event.data

@@ -57,10 +57,8 @@ class BusTable:
 
     async def _read(self, message: Delivered) -> tuple[ObjectKey, RoutePublished] | None:
         """A part; None for one that can't be used: the others still are."""
-        try:
-            event = await self._bus.read(message)
-        except ProblemsError as error:
-            log.error("a part of the table can't be read", extra={"problem": str(error)})
+        event = await self._bus.readable(message)
+        if event is None:
             return None
         assert isinstance(event.data, RoutePublished)
         return event.key, event.data

@@ -5,6 +5,8 @@ ids and the causes copied from what it follows from.
 """
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
@@ -22,17 +24,28 @@ from inferbus_contracts.topology import FACTS_LAST
 from inferbus_shared.bus.bucket import Bucket
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.direct import last_message
+from inferbus_shared.bus.fate import dead_letter, is_transient
 from inferbus_shared.bus.follow import Follower, Start
-from inferbus_shared.bus.messages import Delivered, Outgoing, Received, decode, encode
+from inferbus_shared.bus.messages import (
+    SCHEDULE,
+    Delivered,
+    Outgoing,
+    Received,
+    decode,
+    encode,
+)
 from inferbus_shared.bus.payloads import externalise, internalise
 from inferbus_shared.bus.store import Stored, UnknownOutcomeError, store, store_together
 from inferbus_shared.clock import Clock
+
+log = logging.getLogger("inferbus.bus")
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 ASK_SECONDS = 10.0
 PUBLISH_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 0.25
+READ_ATTEMPTS = 5
 
 WOKEN_SECONDS = 3600
 """How long a fired timer stays in its stream; the inbox that sources it keeps it longer."""
@@ -128,12 +141,43 @@ class Bus:
         )
 
     async def events(self, follower: Follower) -> AsyncIterator[Received[EventData]]:
-        """The events that a follower delivers; raises `ProblemsError` at one that can't be used."""
-        async for message in follower.messages():
-            yield await self.read(message)
+        """The events that a follower delivers; what can't be used goes to the dead letters."""
+        async with contextlib.aclosing(follower.messages()) as messages:
+            async for message in messages:
+                event = await self.readable(message)
+                if event is not None:
+                    yield event
+
+    async def readable(self, message: Delivered) -> Received[EventData] | None:
+        """The event in a message; None for one that can't be used, which goes to the dead letters.
+
+        For whoever folds what it follows: one bad event must not blind it to the others. While the
+        bus can't hand out a body, the message is waited for a while.
+        """
+        for attempt in range(1, READ_ATTEMPTS + 1):
+            try:
+                return await self.read(message)
+            except ProblemsError as error:
+                if is_transient(error) and attempt < READ_ATTEMPTS:
+                    await asyncio.sleep(ASK_AGAIN_SECONDS * 2**attempt)
+                    continue
+                await self._set_aside(message, str(error))
+                return None
+        raise AssertionError("the last attempt returns")
+
+    async def _set_aside(self, message: Delivered, reason: str) -> None:
+        log.error("an event cannot be read", extra={"problem": reason})
+        letter = dead_letter(self.service, message, reason, f"{self.service.value}-followers")
+        try:
+            await store(self.connection, letter)
+        except ProblemsError as error:
+            log.warning("a dead letter could not be stored", extra={"problem": str(error)})
 
     async def read(self, message: Delivered) -> Received[EventData]:
-        """The event in a message, its body fetched from wherever it is."""
+        """The event in a message, its body fetched from wherever it is.
+
+        Raises `ProblemsError` when it can't be used (POISON_EVENT), or not now.
+        """
         return decode(await internalise(self.connection, message), self.clock.anchor)
 
     async def last(self, event_type: str, key: ObjectKey) -> Received[EventData] | None:
@@ -190,7 +234,7 @@ def timer(place: str, event: Outgoing, at_real_ms: int) -> Outgoing:
         event.body,
         kept
         | {
-            "Nats-Schedule": f"@at {format_time(at_real_ms)}",
+            SCHEDULE: f"@at {format_time(at_real_ms)}",
             "Nats-Schedule-Target": event.subject,
             "Nats-Schedule-TTL": f"{WOKEN_SECONDS}s",
             "Nats-Rollup": "sub",

@@ -1,8 +1,9 @@
 """What becomes of an event whose handler doesn't simply succeed.
 
 A handler returns: acknowledged. It raises `Retry`: delivered again after the delay, and the line
-behind it waits. It raises `Reject`: to the dead letters with the reason. Anything else is a bug: to
-the dead letters with its traceback, and the stream goes on. There is no other way.
+behind it waits; so it does while the bus itself is away, silent or full. It raises `Reject`: to
+the dead letters with the reason. Anything else is a bug: to the dead letters with its traceback,
+and the stream goes on. There is no other way.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 
-from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_contracts.topology import ACK_WAIT_SECONDS, DEAD_LETTER_ROOT, MAX_DELIVER
 from inferbus_shared.bus.messages import Delivered, Outgoing
@@ -21,7 +22,11 @@ from inferbus_shared.bus.messages import Delivered, Outgoing
 MAX_RETRIES = MAX_DELIVER - 2
 """After that many retries an event goes to the dead letters; the server's own limit is beyond."""
 
+LONGEST_DELAY_SECONDS = 60.0
+
 _MAX_REASON = 4_000
+
+_OF_THE_BUS = frozenset({ErrorCode.BUS_UNREACHABLE, ErrorCode.BUS_TIMEOUT, ErrorCode.BUS_FULL})
 
 
 class Retry(Exception):  # noqa: N818 - a word of the acknowledgement vocabulary
@@ -52,13 +57,33 @@ class Dead:
 
 def fate_of(error: Exception, deliveries: int) -> Again | Dead:
     """What becomes of an event whose handler raised, at its n-th delivery (from 1)."""
-    if isinstance(error, Retry):
+    delay_seconds = _delay_seconds(error, deliveries)
+    if delay_seconds is not None:
         if deliveries <= MAX_RETRIES:
-            return Again(error.delay_seconds)
+            return Again(delay_seconds)
         return Dead(f"given up after {deliveries} deliveries: {error}")
     if isinstance(error, Reject | ProblemsError):
         return Dead(str(error))
     return Dead("".join(traceback.format_exception(error)))
+
+
+def _delay_seconds(error: Exception, deliveries: int) -> float | None:
+    """How long to wait before the next delivery; None where there is to be none.
+
+    Six minutes together where the bus is at fault: a full disk is freed by hand.
+    """
+    if isinstance(error, Retry):
+        return error.delay_seconds
+    if is_transient(error):
+        return min(2.0**deliveries, LONGEST_DELAY_SECONDS)
+    return None
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether nothing is wrong with an event: the bus was away, silent or full meanwhile."""
+    return isinstance(error, ProblemsError) and all(
+        problem.code in _OF_THE_BUS for problem in error.problems
+    )
 
 
 def dead_letter(service: Service, message: Delivered, reason: str, consumer: str) -> Outgoing:
@@ -74,9 +99,16 @@ def dead_letter(service: Service, message: Delivered, reason: str, consumer: str
             "inferbus-stream": message.stream,
             "inferbus-sequence": str(message.sequence),
             "inferbus-consumer": consumer,
-            "Nats-Msg-Id": f"dlq-{message.stream}-{consumer}-{message.sequence}",
+            "Nats-Msg-Id": f"dlq-{_origin(message)}-{consumer}",
         },
     )
+
+
+def _origin(message: Delivered) -> str:
+    """Where an event was stored first: a copy of it in another stream is the same event."""
+    source = message.headers.get("Nats-Stream-Source", "").split(" ")
+    stream, sequence = source[:2] if len(source) > 1 else (message.stream, message.sequence)
+    return f"{stream}-{sequence}"
 
 
 @contextlib.asynccontextmanager

@@ -2,17 +2,13 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from inferbus_contracts.base import EventData
-from inferbus_contracts.errors import ProblemsError
 from inferbus_shared.bus.follow import Follower
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.bus.service import Runtime
-
-log = logging.getLogger("inferbus.bus")
 
 Take = Callable[[Received[EventData]], object]
 """Folds one fact in; may be a coroutine function."""
@@ -21,8 +17,8 @@ Take = Callable[[Received[EventData]], object]
 async def fold(runtime: Runtime[Any], event_types: Iterable[str], take: Take) -> None:
     """Give `take` the facts of these types, in the background from now on.
 
-    Returns once everything that stands on the bus has been taken. A fact that can't be read is
-    logged and left out: one bad fact must not blind a service to the others.
+    Returns once everything that stands on the bus has been taken. A fact that can't be read goes to
+    the dead letters and is left out: one bad fact must not blind a service to the others.
     """
     followers = [runtime.bus.follow(event_type) for event_type in event_types]
     for event_type, follower in zip(event_types, followers, strict=True):
@@ -31,12 +27,7 @@ async def fold(runtime: Runtime[Any], event_types: Iterable[str], take: Take) ->
 
 
 async def _take_all(runtime: Runtime[Any], follower: Follower, take: Take) -> None:
-    async for message in follower.messages():
-        try:
-            event = await runtime.bus.read(message)
-        except ProblemsError as error:
-            log.error("a fact cannot be read", extra={"problem": str(error)})
-            continue
+    async for event in runtime.bus.events(follower):
         taken = take(event)
         if inspect.isawaitable(taken):
             await taken

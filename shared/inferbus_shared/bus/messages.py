@@ -16,7 +16,7 @@ from inferbus_contracts.catalog import EVENTS
 from inferbus_contracts.envelope import Envelope, parse_headers
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.subjects import subject
+from inferbus_contracts.subjects import ROOT, subject
 from inferbus_shared.clock import Anchor
 
 EventT = TypeVar("EventT", bound=EventData, covariant=True)
@@ -26,6 +26,7 @@ MAX_AHEAD_MS = 5_000
 
 DATA_REFERENCE = "ce-dataref"
 CLAMPED = "inferbus-clamped"
+SCHEDULE = "Nats-Schedule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def decode(message: Delivered, anchor: Anchor) -> Received[EventData]:
         spec = EVENTS.get(envelope.type)
         if spec is None:
             raise ValueError(f"event type {envelope.type!r} is not in the catalog")
+        _check_subject(message, envelope)
         data = spec.data.from_json(message.data)
     except ValidationError as error:
         details = "; ".join(
@@ -122,6 +124,18 @@ def decode(message: Delivered, anchor: Anchor) -> Received[EventData]:
     return Received(envelope, data, message.stream, message.sequence, message.deliveries, clamped)
 
 
+def _check_subject(message: Delivered, envelope: Envelope) -> None:
+    """Readers filter by subject: an event of another type or key there would deceive them.
+
+    A timer carries the event that it will become, and stands elsewhere until then.
+    """
+    if SCHEDULE in message.headers:
+        return
+    own = subject(envelope.type, envelope.key).removeprefix(ROOT)
+    if not message.subject.endswith(own):
+        raise ValueError(f"its subject isn't that of {envelope.type} about {envelope.key}")
+
+
 def _at(envelope: Envelope, time_ms: int) -> Envelope:
     values = {name: getattr(envelope, name) for name in Envelope.__dataclass_fields__}
     return Envelope(**(values | {"time_ms": time_ms}))
@@ -134,7 +148,7 @@ def _poison(message: Delivered, reason: str) -> Problem:
         object=message.headers.get("ce-subject"),
         field=message.subject,
         value=shorten(message.data.decode(errors="replace")),
-        remedy="it stands in the dead letters; `inferbus tap 'dlq.>'` shows it",
+        remedy="see the dead letters with `inferbus tap --dead`",
     )
 
 

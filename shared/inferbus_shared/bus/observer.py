@@ -6,20 +6,16 @@ are read from the stream of last values first; that one may lag behind by a mome
 never does.
 """
 
-import logging
 from dataclasses import dataclass
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.envelope import observation_id
-from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.messages import Delivered, Received
 from inferbus_shared.bus.store import Stored
-
-log = logging.getLogger("inferbus.bus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +87,9 @@ class Observer:
         return stored
 
     async def _read(self, message: Delivered) -> None:
-        try:
-            self._remember(await self._bus.read(message))
-        except ProblemsError as error:
-            log.error("a fact cannot be read", extra={"problem": str(error)})
+        event = await self._bus.readable(message)
+        if event is not None:
+            self._remember(event)
 
     def _remember(self, event: Received[EventData]) -> None:
         own = self._unseen.get(event.key)

@@ -4,17 +4,30 @@ The name is the digest of the body, so that the same body is stored once and a r
 to the same one.
 """
 
+import asyncio
 from dataclasses import replace
 
+import nats.errors
 import nats.js.errors
 
 from inferbus_contracts.canonical import digest_bytes
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.topology import MAX_BODY_BYTES, PAYLOADS_STORE
 from inferbus_shared.bus.connection import Connection
+from inferbus_shared.bus.jetstream import unreachable
 from inferbus_shared.bus.messages import DATA_REFERENCE, Delivered, Outgoing
 
+FETCH_SECONDS = 10.0
+"""A body of which parts are gone would be waited for without end."""
+
 _SCHEME = f"nats-object://{PAYLOADS_STORE}/"
+_UNUSABLE = (
+    nats.js.errors.NotFoundError,
+    nats.js.errors.InvalidObjectNameError,
+    nats.js.errors.BadObjectMetaError,
+    nats.js.errors.LinkIsABucketError,
+    nats.js.errors.DigestMismatchError,
+)
 
 
 async def externalise(connection: Connection, message: Outgoing) -> Outgoing:
@@ -35,20 +48,32 @@ async def externalise(connection: Connection, message: Outgoing) -> Outgoing:
 async def internalise(connection: Connection, message: Delivered) -> Delivered:
     """`message` with its body, fetched from the object store where it only refers to it.
 
-    Raises `ProblemsError` (POISON_EVENT) when the body is gone.
+    Raises `ProblemsError`: POISON_EVENT when the body is gone or the reference names none, a code
+    of the bus when it can't be had now.
     """
     reference = message.headers.get(DATA_REFERENCE, "")
     if not reference:
         return message
-    objects = await connection.client.jetstream().object_store(PAYLOADS_STORE)
+    if not reference.startswith(_SCHEME):
+        raise ProblemsError(_unusable(message, f"{reference} names no body in {_SCHEME}"))
     try:
-        stored = await objects.get(reference.removeprefix(_SCHEME))
-    except nats.js.errors.NotFoundError as error:
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.POISON_EVENT,
-                message=f"the body that {reference} names is gone",
-                field=message.subject,
-            )
-        ) from error
+        async with asyncio.timeout(FETCH_SECONDS):
+            objects = await connection.client.jetstream().object_store(PAYLOADS_STORE)
+            stored = await objects.get(reference.removeprefix(_SCHEME))
+    except _UNUSABLE as error:
+        reason = f"the body that {reference} names is gone or broken"
+        raise ProblemsError(_unusable(message, reason)) from error
+    except (nats.errors.Error, TimeoutError) as error:
+        raise ProblemsError(unreachable(reference, error)) from error
     return replace(message, data=stored.data or b"")
+
+
+def _unusable(message: Delivered, reason: str) -> Problem:
+    return Problem(
+        code=ErrorCode.POISON_EVENT,
+        message=f"event {message.stream}:{message.sequence} cannot be used: {reason}",
+        object=message.headers.get("ce-subject"),
+        field=message.subject,
+        value=message.headers.get(DATA_REFERENCE),
+        remedy="see the dead letters with `inferbus tap --dead`",
+    )
