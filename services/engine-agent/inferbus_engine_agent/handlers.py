@@ -56,7 +56,7 @@ class AgentHandlers:
         return web.json_response({"status": "healthy", "service": "runtime"})
 
     async def metrics(self, _: web.Request) -> web.Response:
-        """GET /metrics, or the engine's path: 502 without a page of the engine, 500 when it can't be read."""
+        """GET the page: 502 without a page of the engine, 500 when it can't be read."""
         page = await self._engine.metrics_page()
         try:
             text = normalise(page, self._options.engine)

@@ -182,7 +182,7 @@ async def test_an_engine_that_is_gone_is_a_502(start_pod: StartPod) -> None:
 async def test_readers_at_the_same_time_share_one_scrape(start_pod: StartPod) -> None:
     pod = await start_pod()
     url = str(pod.server.make_url(""))
-    options = parse_arguments(["-E", "vllm", "-B", url, "-I", "p.ns", "-N", "m", *words])
+    options = parse_arguments(["-E", "vllm", "-B", url, "-I", "p.ns", "-N", "m"])
     async with aiohttp.ClientSession() as session:
         client = EngineClient(options, AgentSettings(), session)
         pod.engine.gate.clear()
