@@ -1,7 +1,7 @@
 """`python -IS healthy.py [FOLDER]`: exit code 0 when the container's program is ready for its work.
 
 It asks the page that `start.sh` noted, or that a NATS server whose ports file lies in FOLDER offers.
-Imports next to nothing, because every container runs it every few seconds.
+Imports next to nothing, because every container runs it again and again.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 PAGES = Path("/run/inferbus/pages")
 READY = "/readyz"
 NATS_READY = "/healthz?js-enabled-only=true"
-TIMEOUT_SECONDS = 2.0
+TIMEOUT_SECONDS = 5.0
 
 
 def ask(host: str, port: int, path: str) -> str:
@@ -33,9 +33,9 @@ def reachable(host: str) -> str:
     return "127.0.0.1" if host == "0.0.0.0" else host
 
 
-def own_pages() -> tuple[str, int]:
+def own_pages(note: Path = PAGES) -> tuple[str, int]:
     """Where the container's own program has its pages; raises OSError before it was started."""
-    host, port = PAGES.read_text().split()
+    host, port = note.read_text().split()
     return reachable(host), int(port)
 
 
@@ -44,7 +44,7 @@ def nats_monitor(folder: Path) -> tuple[str, int]:
     newest = max(folder.glob("*.ports"), key=lambda path: path.stat().st_mtime)
     address = json.loads(newest.read_text())["monitoring"][0].removeprefix("http://")
     host, _, port = address.rpartition(":")
-    return reachable(host.strip("[]")), int(port)
+    return reachable(host), int(port)
 
 
 def main(arguments: list[str]) -> int:

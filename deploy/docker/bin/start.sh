@@ -10,7 +10,8 @@ if [ "$INFERBUS_SERVICE" = cli ]; then
     exec inferbus "$@"
 fi
 
-memory=/run/inferbus/instance
+run=${INFERBUS_RUN:-/run/inferbus}
+memory=$run/instance
 if [ ! -s "$memory" ]; then
     read -r random </proc/sys/kernel/random/uuid
     printf '%s' "${random%%-*}" >"$memory"
@@ -22,7 +23,7 @@ if [ -n "${INFERBUS_SHARED_NETWORK:-}" ]; then
     last_four=${id#????}
     address=127.0.$((0x${last_four%??} | 128)).$((0x${last_four#??}))
 fi
-printf '%s 9100' "$address" >/run/inferbus/pages
+printf '%s 9100' "$address" >"$run/pages"
 
 prefix=INFERBUS_$(printf '%s' "$INFERBUS_SERVICE" | tr 'a-z-' 'A-Z_')
 export INFERBUS_INSTANCE="${INFERBUS_INSTANCE:-$INFERBUS_SERVICE-$id}"
