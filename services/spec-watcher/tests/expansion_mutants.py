@@ -1,24 +1,10 @@
 """One-line mutants: each brings back a defect, and the defect's tests must notice.
 
 The word before the mutant selects the tests: MB_7_n_m are rows of modelbooster spec 7, LZ_… those
-of llmaz spec 3.5, 6, 8 and 9. A mutant replaces text that stands exactly once in its module.
+of llmaz spec 3.5, 6, 8 and 9.
 """
 
-from typing import NamedTuple
-
-
-class Mutant(NamedTuple):
-    """A defect put back."""
-
-    defect: str
-    module: str
-    old: str
-    new: str
-
-    @property
-    def selector(self) -> str:
-        """Selects the defect's tests."""
-        return f"{self.defect.lower()}_"
+from tests.support.mutants import Mutant
 
 
 def _expansion(defect: str, module: str, old: str, new: str) -> Mutant:
