@@ -155,7 +155,7 @@ def source_keys_known(
     for name in sorted(names - set(target.metric_sources) if target.metric_sources else ()):
         yield Finding(
             field=f"{path}.metricSources",
-            message=f"says nothing about the metric {name!r}, which is read on port 8100 of the pods",
+            message=f"says nothing about the metric {name!r}, read on port 8100 of the pods",
             remedy=f"add an entry {name!r}",
         )
 
