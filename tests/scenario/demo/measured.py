@@ -4,12 +4,16 @@ Invariant: a request that was sent is in flight until it is answered, once, well
 the fleet's own, milliseconds since the demo began.
 """
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 WINDOW_MS = 60_000
 """What is shown of the present is about the last minute."""
+
+_ROUNDING = 1e-9
+"""Of products of floats: 0.95 of 20 is the 19th."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +102,9 @@ def total_spread(answers: Iterable[Answer]) -> Spread:
 
 
 def quantile(ascending: Sequence[float], share: float) -> float:
-    """The nearest rank: the least value that `share` (0 to 1) of the values don't exceed."""
-    rank = max(1, -(-round(share * len(ascending) * 1_000_000) // 1_000_000))
-    return ascending[rank - 1]
+    """The least value that at least `share` (0 to 1) of the values don't exceed (nearest rank)."""
+    rank = math.ceil(share * len(ascending) - _ROUNDING)
+    return ascending[max(rank, 1) - 1]
 
 
 def _spread(values: list[float]) -> Spread:

@@ -39,7 +39,7 @@ class Performance:
     traffic: Traffic
     targets: Sequence[Target]
     screen: Screen
-    length_ms: int
+    trace: Trace
     _replicas: dict[ObjectKey, Replicas] = field(init=False)
     _decisions: dict[ObjectKey, Decisions] = field(init=False)
     _began_ms: int = 0
@@ -48,28 +48,24 @@ class Performance:
         self._replicas = {one.key: Replicas(one.max_replicas) for one in self.targets}
         self._decisions = {one.key: Decisions() for one in self.targets}
 
-    async def run(self, trace: Trace) -> None:
+    async def run(self) -> None:
         """Play the trace to its end and wait until everything is answered."""
         workloads = self.bus.follow(WorkloadObserved.event_type)
         decisions = self.bus.follow(ScalingDecided.event_type, Start.new())
         self._began_ms = self.bus.clock.now_ms()
-        watching = [
-            asyncio.ensure_future(work)
-            for work in (
-                self._watch_workloads(workloads),
-                self._watch_decisions(decisions),
-            )
-        ]
-        playing = asyncio.ensure_future(self._play(trace, workloads, decisions))
-        try:
-            await asyncio.wait([playing, *watching], return_when=asyncio.FIRST_COMPLETED)
-            for task in (playing, *watching):
-                if task.done():
-                    task.result()
-        finally:
-            for task in (playing, *watching):
+        async with asyncio.TaskGroup() as together:
+            watching = [
+                together.create_task(self._watch_workloads(workloads)),
+                together.create_task(self._watch_decisions(decisions)),
+            ]
+            await workloads.caught_up()
+            await decisions.caught_up()
+            self._began_ms = self.bus.clock.now_ms()
+            self.traffic.begin()
+            watching.append(together.create_task(self._show()))
+            await self.traffic.play(self.trace.requests)
+            for task in watching:
                 task.cancel()
-            await asyncio.gather(playing, *watching, return_exceptions=True)
 
     @property
     def totals(self) -> list[ModelTotal]:
@@ -79,8 +75,8 @@ class Performance:
                 name=one.model,
                 measured=self.traffic.measured[one.model],
                 replicas=self._replicas[one.key],
-                decisions=self._decisions[one.key].changes,
-                all_decisions=self._decisions[one.key].all,
+                decisions=self._decisions[one.key].all,
+                changes=self._decisions[one.key].changes,
             )
             for one in self.targets
         ]
@@ -89,18 +85,6 @@ class Performance:
     def last_decided(self) -> Target:
         """The target of the last decision of all."""
         return max(self.targets, key=lambda one: self._decisions[one.key].last_ms)
-
-    async def _play(self, trace: Trace, *followers: Follower) -> None:
-        for follower in followers:
-            await follower.caught_up()
-        self._began_ms = self.bus.clock.now_ms()
-        self.traffic.begin()
-        showing = asyncio.ensure_future(self._show())
-        try:
-            await self.traffic.play(trace.requests)
-        finally:
-            showing.cancel()
-            await asyncio.gather(showing, return_exceptions=True)
 
     async def _watch_workloads(self, follower: Follower) -> None:
         async for event in self.bus.events(follower):
@@ -132,7 +116,7 @@ class Performance:
         measured = self.traffic.measured
         return View(
             now_ms=now_ms,
-            end_ms=self.length_ms,
+            end_ms=self.trace.length_ms,
             sent=sum(one.sent for one in measured.values()),
             errors=sum(one.errors.total() for one in measured.values()),
             models=[

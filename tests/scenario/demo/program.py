@@ -25,6 +25,8 @@ START_MS = 180_000
 """Where the stretch begins: behind the first silence of the trace."""
 STARTUP_SECONDS = 20
 """Of a simulated engine, fleet's time: as long as a small model takes from a local disk."""
+LEAST, MOST = 0.1, 100.0
+"""Minutes, and the rate of the clock."""
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -46,20 +48,20 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description="A platform comes up, serves a real trace on a faster clock, explains itself.",
     )
     parser.add_argument(
-        "--minutes", type=_positive, default=2.0, help="how long the trace plays, real time; 2"
+        "--minutes", type=_number, default=2.0, help="how long the trace plays, real time; 2"
     )
     parser.add_argument(
-        "--rate", type=_positive, default=10.0, help="seconds of the fleet in one second; 10"
+        "--rate", type=_number, default=10.0, help="seconds of the fleet in one second; 10"
     )
     parser.add_argument("--dir", type=Path, help="the platform's folder; a temporary one")
     parser.add_argument("--keep", action="store_true", help="leave the platform running")
     return parser.parse_args(argv)
 
 
-def _positive(text: str) -> float:
+def _number(text: str) -> float:
     value = float(text)
-    if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0 and up to 1000")
+    if not LEAST <= value <= MOST:
+        raise argparse.ArgumentTypeError(f"{text} is not between {LEAST:g} and {MOST:g}")
     return value
 
 
@@ -68,19 +70,19 @@ def _as_interrupt(_: int, __: FrameType | None) -> None:
 
 
 def _run(console: Console, chosen: argparse.Namespace) -> None:
-    length_ms = round(chosen.minutes * 60_000 * chosen.rate)
-    trace = _trace(length_ms)
+    trace = chosen_trace(round(chosen.minutes * 60_000 * chosen.rate))
     say(console, "Starting a platform: NATS, the services, two routers. A few seconds.")
     options = ("--clock-rate", f"{chosen.rate:g}", "--startup", str(STARTUP_SECONDS))
     with demo_platform(console, chosen.dir, options, keep=chosen.keep) as platform:
         command(console, platform, "apply", "-f", os.path.relpath(EXAMPLES), "--wait")
         say(console, _announcement(trace, chosen.rate))
-        performance = asyncio.run(_perform(console, platform, trace, length_ms, chosen.rate))
+        performance = asyncio.run(_perform(console, platform, trace, chosen.rate))
         say(console, "\n" + summary(performance.totals, performance.traffic.now_ms))
         command(console, platform, "why", str(performance.last_decided.key))
 
 
-def _trace(length_ms: int) -> Trace:
+def chosen_trace(length_ms: int) -> Trace:
+    """A stretch of the real trace; a made one where that isn't beside the checkout."""
     if not TRACE_FILE.exists():
         return made_trace(length_ms)
     return stretch(read_trace(TRACE_FILE), START_MS, length_ms)
@@ -90,17 +92,16 @@ def _announcement(trace: Trace, rate: float) -> str:
     return (
         f"\nTraffic: {len(trace.requests):,} requests from {trace.origin}.\n"
         f"Every time below is the fleet's own: {rate:g} of its seconds pass in one of yours.\n"
-        "TTFT is the time to the first token; latencies are of the last minute, p50 / p95.\n"
+        "TTFT is the time to the first token, total the time to the last; of either the median\n"
+        "and the 95th percentile over the last minute.\n"
     )
 
 
-async def _perform(
-    console: Console, platform: Platform, trace: Trace, length_ms: int, rate: float
-) -> Performance:
+async def _perform(console: Console, platform: Platform, trace: Trace, rate: float) -> Performance:
     targets = example_targets()
     traffic = Traffic(platform.router, [one.model for one in targets], rate)
     async with platform.bus() as bus:
         with Screen(console) as screen:
-            performance = Performance(bus, traffic, targets, screen, length_ms)
-            await performance.run(trace)
+            performance = Performance(bus, traffic, targets, screen, trace)
+            await performance.run()
             return performance

@@ -66,7 +66,7 @@ def picture(view: View) -> Group:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("MODEL", "API", "REPLICAS"):
         table.add_column(title, no_wrap=True)
-    for title in ("RUNNING", "REQ/S", "TTFT P50", "P95", "TOTAL P50", "P95"):
+    for title in ("RUNNING", "REQ/S", "TTFT", "P95", "TOTAL", "P95"):
         table.add_column(title, no_wrap=True, justify="right")
     for model in view.models:
         table.add_row(*_cells(model))
@@ -74,7 +74,7 @@ def picture(view: View) -> Group:
     failed = Text(f"{view.errors:,} failed", style="red" if view.errors else "")
     progress.add_row(
         f"{minutes(view.now_ms)} of {minutes(view.end_ms)}",
-        ProgressBar(total=view.end_ms, completed=min(view.now_ms, view.end_ms), width=_BAR_WIDTH),
+        _progress(view),
         f"{view.sent:,} requests",
         failed,
     )
@@ -120,6 +120,11 @@ class Screen:
 def say(console: Console, text: str, style: str = "") -> None:
     """Text as it is."""
     console.print(Text(text, style), soft_wrap=True)
+
+
+def _progress(view: View) -> ProgressBar:
+    done = min(view.now_ms, view.end_ms)
+    return ProgressBar(total=view.end_ms, completed=done, width=_BAR_WIDTH, complete_style="green")
 
 
 def _in_words(model: ModelView) -> str:

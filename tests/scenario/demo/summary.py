@@ -21,8 +21,8 @@ class ModelTotal:
     measured: Measured
     replicas: Replicas
     decisions: int
-    """Those that changed its replicas."""
-    all_decisions: int
+    changes: int
+    """Decisions that changed its replicas."""
 
 
 def summary(models: Sequence[ModelTotal], until_ms: float) -> str:
@@ -60,8 +60,8 @@ def _replicas(models: Sequence[ModelTotal], until_ms: float) -> str:
         (
             model.name,
             f"{model.replicas.least} to {model.replicas.most}",
-            str(model.all_decisions),
             str(model.decisions),
+            str(model.changes),
             f"{model.replicas.replica_seconds(until_ms):,.0f}",
             f"{_fixed_seconds(model, until_ms):,.0f}",
         )
@@ -83,8 +83,6 @@ def _failures(models: Sequence[ModelTotal]) -> list[str]:
 def _saved(models: Sequence[ModelTotal], until_ms: float) -> str:
     used = sum(model.replicas.replica_seconds(until_ms) for model in models)
     fixed = sum(_fixed_seconds(model, until_ms) for model in models)
-    if fixed <= 0:
-        return ""
     return (
         f"{used:,.0f} replica-seconds instead of the {fixed:,.0f} of a fleet fixed at its maximum: "
         f"{1 - used / fixed:.0%} less."

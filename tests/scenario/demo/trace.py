@@ -39,12 +39,13 @@ class Trace:
 
     origin: str
     requests: Sequence[TracedRequest]
+    length_ms: int
 
 
 def read_trace(path: Path) -> Trace:
     """The trace in a file of the Azure Public Dataset (TIMESTAMP, ContextTokens, GeneratedTokens).
 
-    Raises `OSError`, and `KeyError` or `ValueError` for a file of another form.
+    Raises `OSError`, and `KeyError` or `ValueError` for a file of another form or without rows.
     """
     with path.open(newline="") as file:
         rows = [
@@ -60,24 +61,25 @@ def read_trace(path: Path) -> Trace:
         )
         for moment, prompt, output in rows
     )
-    return Trace(REAL, sorted(requests, key=lambda one: one.at_ms))
+    ordered = sorted(requests, key=lambda one: one.at_ms)
+    return Trace(REAL, ordered, ordered[-1].at_ms + 1)
 
 
 def made_trace(length_ms: int, seed: int = 1) -> Trace:
     """Minutes of very different rates, some silent, with bursts of seconds inside them."""
     chance = random.Random(seed)
-    return Trace(MADE, list(_made(length_ms, chance)))
+    return Trace(MADE, list(_made(length_ms, chance)), length_ms)
 
 
 def stretch(trace: Trace, start_ms: int, length_ms: int) -> Trace:
     """The part of a trace that begins at `start_ms`, shorter where the trace ends before."""
-    end_ms = start_ms + length_ms
+    end_ms = min(start_ms + length_ms, trace.length_ms)
     chosen = [
         replace(one, at_ms=one.at_ms - start_ms)
         for one in trace.requests
         if start_ms <= one.at_ms < end_ms
     ]
-    return Trace(trace.origin, chosen)
+    return Trace(trace.origin, chosen, end_ms - start_ms)
 
 
 def _made(length_ms: int, chance: random.Random) -> Iterator[TracedRequest]:
