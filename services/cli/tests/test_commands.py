@@ -145,3 +145,14 @@ def test_the_bus_is_imported_without_its_web_sockets() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path.home()
     )
     assert done.stdout.splitlines()[-1] == "True False False"
+
+
+def test_whoever_starts_or_ends_a_platform_does_not_import_the_bus() -> None:
+    """`up` and `down` speak to processes; the one step that needs the bus is a process too."""
+    program = (
+        "import sys\n"
+        "import inferbus_cli.commands.down, inferbus_cli.commands.up\n"
+        "print({'nats', 'aiohttp', 'faststream'} & set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "set()"

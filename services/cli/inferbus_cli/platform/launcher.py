@@ -20,7 +20,7 @@ from inferbus_cli.platform.plan import (
     ProcessPlan,
     process_plans,
 )
-from inferbus_cli.platform.provisioning import wanted
+from inferbus_cli.platform.provision_request import ProvisionRequest
 from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_shared.processes.addresses import Subnet, claim_subnet
@@ -93,7 +93,7 @@ class Launcher:
         self._family.find_or_start(
             PROVISION,
             entry_point="inferbus_cli.platform.provisioning:main",
-            argv=[wanted(self._directory, self._state)],
+            argv=[ProvisionRequest.of(self._directory, self._state).argument],
             environment=environment,
         )
         code = exit_code(self._directory, PROVISION, PROVISION_SECONDS)
