@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from inferbus_cli.full_disk import with_cause
 from inferbus_cli.platform.directory import PlatformDirectory
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
@@ -52,7 +53,11 @@ def on_bus(directory: PlatformDirectory, work: Callable[[Session], Awaitable[Res
     Raises `ProblemsError` (NOT_RUNNING) when there is no platform or it doesn't answer.
     """
     logging.getLogger("inferbus").setLevel(logging.CRITICAL)  # problems are told as such
-    return asyncio.run(_connected(directory, work))
+    try:
+        return asyncio.run(_connected(directory, work))
+    except ProblemsError as error:
+        elsewhere = "INFERBUS_NATS_URL" in os.environ
+        raise (error if elsewhere else with_cause(error, directory.root)) from None
 
 
 async def _connected(

@@ -20,6 +20,7 @@ from inferbus_shared.bus.server import (
     server_config,
     storage_limit,
 )
+from inferbus_shared.disk import refused
 
 READY_SECONDS = 20.0
 _POLL_SECONDS = 0.01
@@ -51,8 +52,17 @@ def free_port() -> int:
 def write_config(directory: PlatformDirectory, state: PlatformState) -> Path:
     """Write the server's configuration and each user's password; returns the configuration's path.
 
-    Passwords that exist are kept. Raises `ProblemsError` (DISK_FULL) without room for a store.
+    Passwords that exist are kept. Raises `ProblemsError` (DISK_FULL) without room for a store, and
+    where the files can't be written.
     """
+    try:
+        return _write_config(directory, state)
+    except OSError as error:
+        what = "the NATS server's configuration can't be written"
+        raise refused(error, what, directory.nats) from None
+
+
+def _write_config(directory: PlatformDirectory, state: PlatformState) -> Path:
     directory.nats.mkdir(parents=True, exist_ok=True)
     storage_bytes = storage_limit(directory.nats)
     if storage_bytes < MIN_STORAGE_BYTES:
@@ -74,13 +84,10 @@ def wait_until_ready(directory: PlatformDirectory) -> None:
     """Block until the server serves streams; raises `ProblemsError` when it doesn't."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            (ports,) = directory.nats.glob("*.ports")
-            monitor = json.loads(ports.read_text())["monitoring"][0]
-            url = f"{monitor}/healthz?js-enabled-only=true"
-            with urllib.request.urlopen(url, timeout=1) as answer:
-                if answer.status == 200:
-                    return
+        monitor = monitor_url(directory)
+        with contextlib.suppress(OSError):
+            if monitor is not None and _is_enabled(monitor):
+                return
         time.sleep(_POLL_SECONDS)
     raise ProblemsError(
         Problem(
@@ -90,6 +97,20 @@ def wait_until_ready(directory: PlatformDirectory) -> None:
             remedy="see its log",
         )
     )
+
+
+def _is_enabled(monitor: str) -> bool:
+    with urllib.request.urlopen(f"{monitor}/healthz?js-enabled-only=true", timeout=1) as answer:
+        return bool(answer.status == 200)
+
+
+def monitor_url(directory: PlatformDirectory) -> str | None:
+    """Where the server tells of itself; None before it has said so."""
+    try:
+        (ports,) = directory.nats.glob("*.ports")
+        return str(json.loads(ports.read_text())["monitoring"][0])
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
 
 
 def _passwords(directory: PlatformDirectory) -> dict[str, str]:

@@ -25,6 +25,7 @@ ChoiceT = TypeVar("ChoiceT")
 
 START_SECONDS = 120.0
 _POLL_SECONDS = 0.03
+_UNUSABLE = "the platform's folder can't be used"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,10 @@ def prepare(directory: PlatformDirectory, wishes: Wishes) -> PlatformState:
         instances={**(before.instances if before else {}), **wishes.instances},
         environment={**(before.environment if before else {}), **wishes.environment},
     )
-    directory.write_state(state)
+    try:
+        directory.write_state(state)
+    except OSError as error:
+        raise refused(error, _UNUSABLE, directory.root, field="--dir") from None
     return state
 
 
@@ -131,8 +135,7 @@ def _make_folder(directory: PlatformDirectory) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         directory.root.chmod(0o700)
     except OSError as error:
-        what = "the platform's folder can't be used"
-        raise refused(error, what, directory.root, field="--dir") from None
+        raise refused(error, _UNUSABLE, directory.root, field="--dir") from None
 
 
 def _lives(directory: PlatformDirectory, name: str) -> bool:

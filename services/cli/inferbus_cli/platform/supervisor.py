@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from inferbus_cli.platform.directory import PlatformDirectory
+from inferbus_cli.platform.event_log import EventLogWatch
 from inferbus_cli.platform.health import unready
 from inferbus_cli.platform.last_words import exit_code, said
 from inferbus_cli.platform.launcher import Launcher
@@ -25,7 +26,7 @@ from inferbus_cli.platform.stopping import stop_everything
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_shared.clock import real_now_ms
 from inferbus_shared.disk import refused
-from inferbus_shared.processes.identity import ProcessIdentity, own_identity
+from inferbus_shared.processes.identity import ProcessIdentity, own_identity, send_signal
 from inferbus_shared.processes.logs import LogLimit, trim_log
 from inferbus_shared.program import EXIT_BAD_INPUT, run_program
 
@@ -51,6 +52,7 @@ class Supervisor:
         self._tell = tell
         self._launcher = Launcher(directory)
         self._roster = Roster()
+        self._event_log = EventLogWatch(directory)
         self._phase = STARTING
         self._adopting = False
         self._trimmed = 0.0
@@ -118,7 +120,18 @@ class Supervisor:
     def _watch(self) -> None:
         while True:
             self._look_after(WAKE_SECONDS)
+            self._end_stuck_event_log()
             self._trim_logs()
+
+    def _end_stuck_event_log(self) -> None:
+        """Its end is noticed, and it is started again, as any other's."""
+        identity = self._launcher.running(NATS)
+        if identity is None:
+            return
+        problem = self._event_log.stuck(identity.pid, time.monotonic())
+        if problem is not None:
+            _log(ProblemsError(problem))
+            send_signal(identity, signal.SIGKILL)
 
     def _look_after(self, seconds: float) -> None:
         """Wait for an end, at most `seconds`; start again what is due."""
