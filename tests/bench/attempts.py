@@ -1,8 +1,8 @@
 """How often a measurement is made: once, and again when a noisy one misses its limit.
 
 The machine may be busy with other work, which makes times and CPU worse and never better; so a
-missed limit is looked at again, a few times and only while there is time. What no noise explains (a
-refused connection) is never measured again.
+missed limit is looked at again, a few times and only while there is time to spare. What no noise
+explains (a refused connection) is never measured again.
 """
 
 import time
@@ -26,14 +26,30 @@ class Measurement:
     """Whether other work on the machine can make it miss its limits."""
 
 
+@dataclass
+class SpareTime:
+    """What all measurements together may take for looking again."""
+
+    seconds: float
+
+
 async def attempt(
-    measurement: Measurement, deadline: float, clock: Callable[[], float] = time.monotonic
+    measurement: Measurement, spare: SpareTime, clock: Callable[[], float] = time.monotonic
 ) -> list[Outcome]:
-    """The figures of one measurement; no attempt after the first begins behind `deadline`."""
+    """The figures of one measurement.
+
+    It is made again where a limit is missed and the time to spare is enough for another attempt as
+    long as the last one; that time is then taken from it.
+    """
+    most = MOST_ATTEMPTS if measurement.noisy else 1
     made: list[Sequence[Figure]] = []
     while True:
+        began = clock()
         made.append(await measurement.measure())
+        took = clock() - began
+        if len(made) > 1:
+            spare.seconds -= took
         found = outcomes(made)
-        enough = len(made) >= (MOST_ATTEMPTS if measurement.noisy else 1)
-        if enough or clock() >= deadline or all(outcome.holds for outcome in found):
+        missed = not all(outcome.holds for outcome in found)
+        if not missed or len(made) >= most or spare.seconds < took:
             return found

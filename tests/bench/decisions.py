@@ -16,7 +16,7 @@ from tests.bench.synthetic_samples import publish_rounds
 from tests.support.platform import Platform, running_platform
 
 TARGETS = 20
-ROUNDS = 50
+ROUNDS = 25
 SILENT_SECONDS = 600
 """Between the collector's own samples, so that only this benchmark's are decided about."""
 

@@ -13,7 +13,7 @@ from tests.support.platform import model_manifests, running_platform
 MEMORY_LIMIT_MB = 900.0
 CPU_LIMIT_PERCENT = 8.0
 SETTLE_SECONDS = 10.0
-QUIET_SECONDS = 40.0
+QUIET_SECONDS = 35.0
 REQUESTS = 20
 
 Processes = Mapping[int, ProcessUse]

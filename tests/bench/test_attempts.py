@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.bench.attempts import Measurement, attempt
+from tests.bench.attempts import Measurement, SpareTime, attempt
 from tests.bench.builders import figure
 from tests.bench.figure import Figure
 
@@ -21,9 +21,11 @@ class Measured:
         return [figure(self._values.pop(0))]
 
 
-async def _values(measured: Measured, *, noisy: bool = True, deadline: float = 99) -> list[float]:
+async def _values(
+    measured: Measured, *, noisy: bool = True, spare: SpareTime | None = None
+) -> list[float]:
     measurement = Measurement(name="memory", measure=measured.measure, noisy=noisy)
-    (outcome,) = await attempt(measurement, deadline, lambda: measured.now)
+    (outcome,) = await attempt(measurement, spare or SpareTime(99), lambda: measured.now)
     return [one.value for one in outcome.attempts]
 
 
@@ -41,6 +43,12 @@ async def test_what_noise_does_not_explain_is_measured_once() -> None:
     assert await _values(Measured(11, 9), noisy=False) == [11]
 
 
-async def test_no_attempt_begins_behind_the_deadline_but_the_first() -> None:
-    assert await _values(Measured(11, 12, 13), deadline=2) == [11, 12]
-    assert await _values(Measured(11, 12, 13), deadline=0) == [11]
+@pytest.mark.parametrize(
+    ("seconds", "made"), [(0.5, [11]), (1, [11, 12]), (1.5, [11, 12]), (2, [11, 12, 13])]
+)
+async def test_looking_again_takes_no_more_than_there_is_to_spare(
+    seconds: float, made: list[float]
+) -> None:
+    spare = SpareTime(seconds)
+    assert await _values(Measured(11, 12, 13), spare=spare) == made
+    assert spare.seconds == seconds - (len(made) - 1)
