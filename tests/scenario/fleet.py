@@ -1,13 +1,13 @@
 """A small fleet under load, as the scenarios of kills and restarts share it.
 
-Three workloads: `chat` is scaled by itself, `mix` is split over two targets by the optimizer, and
+Three workloads: `chat` is scaled by itself, `mix` is split over two workloads by the optimizer, and
 nothing ever scales `steady`. Load comes in two levels, each with its own number of replicas, and is
 long enough that samples see it.
 """
 
 import contextlib
 import copy
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -46,7 +46,7 @@ def fleet_manifests() -> list[dict[str, Any]]:
     documents = [
         *model_manifests("chat", scaling=(1, 3)),
         *model_manifests(STEADY, replicas=STEADY_REPLICAS),
-        *_mix_manifests(),
+        *mix_manifests("mix", "spare", most=2),
     ]
     for document in documents:
         if document["kind"] == "AutoscalingPolicy":
@@ -54,29 +54,27 @@ def fleet_manifests() -> list[dict[str, Any]]:
     return documents
 
 
-def _mix_manifests() -> list[dict[str, Any]]:
-    serving, server, route, policy, binding = model_manifests("cheap", scaling=(1, 2))
-    other, other_server, _ = model_manifests("costly")
+def mix_manifests(cheap: str, costly: str, most: int) -> list[dict[str, Any]]:
+    """A model that two workloads serve under the name of the first, `most` replicas each."""
+    serving, server, route, policy, binding = model_manifests(cheap, scaling=(1, most))
+    other, other_server, _ = model_manifests(costly)
     for one in (server, other_server):
         one["spec"]["model"] = one["metadata"]["name"]
     single = binding["spec"].pop("homogeneousTarget")
-    targets = [("cheap", 1, 2, 10), ("costly", 1, 3, 30)]
+    costs = {cheap: 10, costly: 30}
     binding["spec"]["heterogeneousTarget"] = {
-        "params": [_weighted(single["target"], *target) for target in targets]
+        "params": [_weighted(single, name, cost) for name, cost in costs.items()]
     }
-    route["metadata"]["name"] = route["spec"]["modelName"] = "mix"
     route["spec"]["rules"][0]["targetModels"] = [
-        {"modelServerName": name, "weight": 50} for name, *_ in targets
+        {"modelServerName": name, "weight": 50} for name in costs
     ]
     return [serving, server, other, other_server, route, policy, binding]
 
 
-def _weighted(
-    target: Mapping[str, Any], name: str, least: int, most: int, cost: int
-) -> dict[str, Any]:
-    own = copy.deepcopy(dict(target))
-    own["targetRef"]["name"] = name
-    return {"target": own, "minReplicas": least, "maxReplicas": most, "cost": cost}
+def _weighted(single: Mapping[str, Any], name: str, cost: int) -> dict[str, Any]:
+    own = copy.deepcopy(dict(single))
+    own["target"]["targetRef"]["name"] = name
+    return {**own, "cost": cost}
 
 
 class Fleet:
@@ -89,9 +87,9 @@ class Fleet:
         self.clients = 0
         """How many ask at the same time."""
 
-    async def serving(self) -> None:
-        """Wait until all three answer."""
-        for model in MODELS:
+    async def serving(self, models: Iterable[str] = MODELS) -> None:
+        """Wait until all of them answer."""
+        for model in models:
             await eventually(partial(self._answers, model), PATIENCE_SECONDS, f"{model} serves")
 
     def _answers(self, model: str) -> bool:
