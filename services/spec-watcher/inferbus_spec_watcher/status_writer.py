@@ -1,7 +1,7 @@
 """Writes the status of objects, whenever what it is computed from changes.
 
-Invariant: of several decisions about a target the newest counts, in whatever order they arrive:
-after a restart those of the autoscaler and those of the optimizer come one stream after the other.
+Invariant: a status is computed of the object as it stands when it is written, and an object that
+says the same already is not written.
 """
 
 from functools import partial
@@ -10,12 +10,6 @@ from typing import Any
 from inferbus_contracts.api.objects import Preconditions
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.route import RoutesResolved
-from inferbus_contracts.events.scaling import (
-    ApplyOutcome,
-    ScalingAllocated,
-    ScalingApplied,
-    ScalingDecided,
-)
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.scaling_intents import Settled
 from inferbus_shared.bus.membership import Membership
@@ -28,15 +22,11 @@ from inferbus_spec_watcher.expander import Expander
 from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.ownership import Ownership
 from inferbus_spec_watcher.policies import POLICY_KINDS, Policies
+from inferbus_spec_watcher.status.decisions import DECISION_FACTS, Decisions
 from inferbus_spec_watcher.status.render import STATUS_KINDS, render
-from inferbus_spec_watcher.status.view import Scaled, View, Wanted
+from inferbus_spec_watcher.status.view import View
 
-FACTS = (
-    RoutesResolved.event_type,
-    ScalingDecided.event_type,
-    ScalingAllocated.event_type,
-    ScalingApplied.event_type,
-)
+FACTS = (RoutesResolved.event_type, *DECISION_FACTS)
 """What others say that a status is computed from."""
 
 
@@ -63,8 +53,7 @@ class StatusWriter:
         self._dirty = Worklist[ObjectKey]("status")
         self._started = False
         self._resolved: dict[ObjectKey, RoutesResolved] = {}
-        self._wanted: dict[ObjectKey, Wanted] = {}
-        self._scaled: dict[ObjectKey, Scaled] = {}
+        self._decisions = Decisions()
         self._settled: Settled | None = None
         store.on_change(self._changed)
         ownership.on_child_change(self._look_at)
@@ -73,25 +62,11 @@ class StatusWriter:
 
     def take(self, event: Received[EventData]) -> None:
         """Fold one of `FACTS` in."""
-        data = event.data
-        if isinstance(data, RoutesResolved):
-            self._resolved[event.key] = data
+        if isinstance(event.data, RoutesResolved):
+            self._resolved[event.key] = event.data
             self._look_at(event.key)
-        elif isinstance(data, ScalingDecided):
-            wanted = Wanted(data.target_uid, data.desired, data.mode, event.time_ms)
-            self._note(event.key, wanted)
-        elif isinstance(data, ScalingAllocated):
-            for share in data.allocations:
-                wanted = Wanted(share.uid, share.desired, None, event.time_ms)
-                self._note(ObjectKey.parse(share.target), wanted)
-        elif isinstance(data, ScalingApplied) and data.outcome is ApplyOutcome.APPLIED:
-            self._scaled[event.key] = Scaled(data.uid, event.time_ms)
-            self._look_at_scalers(event.key.owner)
-
-    def _note(self, target: ObjectKey, wanted: Wanted) -> None:
-        known = self._wanted.get(target)
-        if known is None or known.decided_at_ms <= wanted.decided_at_ms:
-            self._wanted[target] = wanted
+            return
+        for target in self._decisions.take(event.key, event.data, event.time_ms):
             self._look_at_scalers(target.owner)
 
     async def run(self) -> None:
@@ -147,7 +122,7 @@ class StatusWriter:
             children=self._ownership.children,
             verdict=self._expander.verdict,
             resolved=self._resolved.get,
-            wanted=self._wanted.get,
-            scaled=self._scaled.get,
+            wanted=self._decisions.wanted,
+            scaled=self._decisions.scaled,
             settled=self._policies.settled,
         )

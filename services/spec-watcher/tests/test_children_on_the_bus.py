@@ -1,6 +1,6 @@
 """Children of short objects on a real server: they come, come back, go, and wait for what lacks."""
 
-from expansion_builders import backend, booster, open_model, playground, service
+from expansion_builders import backend, booster, config_map, open_model, playground, service
 from watching import (
     Document,
     apply,
@@ -168,6 +168,48 @@ async def test_a_changed_model_changes_what_runs(nats_server: NatsServer) -> Non
 async def serves(bus: Bus, model: str) -> bool:
     (workload,) = await there(bus, "LeaderWorkerSet/default/play")
     return model in str(workload["spec"])
+
+
+async def test_the_autoscaler_goes_with_what_asked_for_it(nats_server: NatsServer) -> None:
+    """The reference leaves it behind (llmaz spec 4.4)."""
+    scaler = "HorizontalPodAutoscaler/default/play"
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+    trigger = {"hpa": {"metrics": [metric]}}
+    elastic = {"minReplicas": 1, "maxReplicas": 3, "scaleTrigger": trigger}
+    async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
+        await apply(bus, open_model(), playground(elasticConfig=elastic))
+        await there(bus, scaler, *CHILDREN)
+        await apply(bus, playground())
+        await gone(bus, scaler)
+        await there(bus, *CHILDREN)
+
+
+async def test_the_platforms_configuration_reaches_what_runs(nats_server: NatsServer) -> None:
+    async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
+        await apply(bus, open_model(), playground())
+        await there(bus, *CHILDREN)
+        data = {"config.data": "scheduler-name: slow-and-sure"}
+        await apply(bus, config_map("llmaz-system", "llmaz-global-config", **data))
+        await eventually(lambda: serves(bus, "slow-and-sure"))
+
+
+async def test_what_is_stored_after_its_owner_went_goes_too(nats_server: NatsServer) -> None:
+    async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
+        await apply(bus, open_model(), playground())
+        (parent,) = await there(bus, "Playground/default/play")
+        await delete(bus, "Playground/default/play")
+        late = route("late")
+        late["metadata"]["ownerReferences"] = [
+            {
+                "apiVersion": parent["apiVersion"],
+                "kind": "Playground",
+                "name": "play",
+                "uid": parent["metadata"]["uid"],
+                "controller": True,
+            }
+        ]
+        await apply(bus, late)
+        await gone(bus, "ModelRoute/default/late")
 
 
 async def test_a_route_that_was_there_before_wins(nats_server: NatsServer) -> None:
