@@ -92,6 +92,13 @@ def test_a_made_trace_stands_in_where_there_is_none(
     assert "Azure" not in trace.origin
 
 
+def dispersion(times_ms: list[int], window_ms: int, length_ms: int = HOUR_MS) -> float:
+    """Variance over mean of the arrivals per window; 1 for a Poisson process."""
+    counts = Counter(at_ms // window_ms for at_ms in times_ms)
+    rates = [counts[window] for window in range(length_ms // window_ms)]
+    return statistics.variance(rates) / statistics.mean(rates)
+
+
 def test_a_made_trace_has_the_shape_of_the_real_one() -> None:
     trace = made_trace(HOUR_MS)
     assert list(trace.requests) == list(made_trace(HOUR_MS).requests)
@@ -101,10 +108,10 @@ def test_a_made_trace_has_the_shape_of_the_real_one() -> None:
     assert statistics.median(prompts) > 50 * statistics.median(answers)
     assert 1 <= min(prompts) <= max(prompts) <= MOST_PROMPT_TOKENS
     assert min(answers) >= 1
-    for window_ms, least in ((1_000, 5), (60_000, 50)):
-        counts = Counter(one.at_ms // window_ms for one in trace.requests)
-        rates = [counts[window] for window in range(HOUR_MS // window_ms)]
-        assert statistics.variance(rates) / statistics.mean(rates) > least
+    assert 5 < dispersion([one.at_ms for one in trace.requests], 1_000) < 50
+    assert 50 < dispersion([one.at_ms for one in trace.requests], 60_000) < 500
+    first = [one.at_ms for one in trace.requests if one.at_ms < 60_000]
+    assert dispersion(first, 1_000, 60_000) > 3, "bursts of seconds, and not of minutes alone"
     assert 1 < len(trace.requests) / 3600 < 10
 
 

@@ -43,6 +43,6 @@ def _seen(record: DecisionRecord) -> str:
 
 
 def _held(record: DecisionRecord) -> str:
-    steps = (step for step in reversed(record.limiters) if step.name is record.binding)
+    steps = (step for step in record.limiters if step.name is record.binding)
     step = next(steps, None)
     return f", {_HELD[step.name].format(after=step.after)}" if step is not None else ""

@@ -87,8 +87,8 @@ def _made(length_ms: int, chance: random.Random) -> Iterator[TracedRequest]:
     for second_ms in range(0, length_ms, _BURST_MS):
         if second_ms % 60_000 == 0:
             silent = second_ms > 0 and chance.random() < _SILENT_MINUTES
-            per_second = 0.0 if silent else chance.lognormvariate(1.0, 1.0)
-        rate = per_second * chance.gammavariate(0.3, 1 / 0.3)
+            per_second = 0.0 if silent else chance.lognormvariate(0.9, 0.75)
+        rate = per_second * chance.gammavariate(0.5, 2.0)
         arrivals = sorted(chance.uniform(0, _BURST_MS) for _ in range(_poisson(rate, chance)))
         for offset_ms in arrivals:
             yield TracedRequest(
