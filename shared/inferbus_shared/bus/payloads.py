@@ -6,15 +6,17 @@ to the same one.
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import nats.errors
 import nats.js.errors
+from nats.js import JetStreamContext
 
 from inferbus_contracts.canonical import digest_bytes
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.topology import MAX_BODY_BYTES, PAYLOADS_STORE
 from inferbus_shared.bus.connection import Connection
-from inferbus_shared.bus.jetstream import unreachable
+from inferbus_shared.bus.jetstream import JetStreamError, store_problem, unreachable
 from inferbus_shared.bus.messages import DATA_REFERENCE, Delivered, Outgoing
 
 FETCH_SECONDS = 10.0
@@ -31,18 +33,39 @@ _UNUSABLE = (
 
 
 async def externalise(connection: Connection, message: Outgoing) -> Outgoing:
-    """`message` itself, or one that refers to its body in the object store."""
+    """`message` itself, or one that refers to its body in the object store.
+
+    Raises `ProblemsError` when the body can't be stored: the event must not be either.
+    """
     if len(message.body) <= MAX_BODY_BYTES:
         return message
     name = digest_bytes(message.body)
-    objects = await connection.client.jetstream().object_store(PAYLOADS_STORE)
     try:
-        await objects.get_info(name)
-    except nats.js.errors.ObjectNotFoundError:
-        await objects.put(name, message.body)
+        await _keep(connection, name, message.body)
+    except nats.js.errors.APIError as error:
+        refused = JetStreamError(name, vars(error))
+        raise ProblemsError(store_problem(message.subject, refused)) from error
+    except nats.errors.Error as error:
+        raise ProblemsError(unreachable(message.subject, error)) from error
     return replace(
         message, body=b"", headers=message.headers | {DATA_REFERENCE: f"{_SCHEME}{name}"}
     )
+
+
+async def _keep(connection: Connection, name: str, body: bytes) -> None:
+    objects = await _JetStream(connection.client).object_store(PAYLOADS_STORE)
+    try:
+        await objects.get_info(name)
+    except nats.js.errors.ObjectNotFoundError:
+        await objects.put(name, body)
+
+
+class _JetStream(JetStreamContext):
+    """Deletes nothing: no service may. What an upload that failed leaves behind ages out."""
+
+    async def purge_stream(self, *_: Any, **__: Any) -> bool:
+        """Not asked for: the refusal would hide why the upload failed."""
+        return False
 
 
 async def internalise(connection: Connection, message: Delivered) -> Delivered:
