@@ -1,6 +1,7 @@
 """Manifests that users already have: applied as they are, they become what they say, and serve."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ async def test_it_is_accepted_becomes_what_it_says_and_serves(
         await has_children(platform, batch)
         for model in batch.serves:
             await eventually(
-                lambda model=model: platform.complete(model).status == 200,
+                partial(answers, platform, model),
                 timeout=PATIENCE_SECONDS,
                 what=f"{model} answers",
             )
@@ -71,6 +72,10 @@ async def test_it_is_accepted_becomes_what_it_says_and_serves(
             if what:
                 platform.inferbus("delete", *what, "--grace-period", "0", "--ignore-not-found")
     await is_empty(platform, batch)
+
+
+def answers(platform: Platform, model: str) -> bool:
+    return platform.complete(model).status == 200
 
 
 async def has_children(platform: Platform, batch: Batch) -> None:

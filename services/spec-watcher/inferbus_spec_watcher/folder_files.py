@@ -44,7 +44,11 @@ def read_unchanged(file: Path, look: Look) -> bytes:
 
 
 def _check_unchanged(file: Path, look: Look) -> None:
-    if _look_at(file) != look:
+    try:
+        now = _look_at(file)
+    except OSError as error:
+        raise FileMovingError(str(file)) from error
+    if now != look:
         raise FileMovingError(str(file))
 
 

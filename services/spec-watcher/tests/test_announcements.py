@@ -95,13 +95,14 @@ async def is_told(server: NatsServer, key: ObjectKey, count: int) -> bool:
 
 
 async def test_nothing_is_told_of_secrets_pods_and_configuration(nats_server: NatsServer) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "Secret": {},
+        "ConfigMap": {"data": {"a": "b"}},
+        "Pod": {"spec": {"containers": [{"name": "c"}]}},
+    }
     quiet = [
         {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, **more}
-        for kind, more in {
-            "Secret": {},
-            "ConfigMap": {"data": {"a": "b"}},
-            "Pod": {"spec": {"containers": [{"name": "c"}]}},
-        }.items()
+        for kind, more in bodies.items()
     ]
     async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
         await apply(bus, *quiet)

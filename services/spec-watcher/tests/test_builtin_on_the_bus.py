@@ -1,5 +1,7 @@
 """BackendRuntimes that come with the platform: there from the start, and anybody's to replace."""
 
+from functools import partial
+
 from expansion_builders import open_model, playground, runtime
 from watching import apply, delete, listed, saying, spec_watcher, subjects, there
 
@@ -25,7 +27,7 @@ async def test_they_are_there_from_the_start_and_a_restart_writes_none_again(
 ) -> None:
     for _ in range(2):
         async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
-            await eventually(lambda bus=bus: all_there(bus))
+            await eventually(partial(all_there, bus))
             await saying(bus, VLLM, Accepted=("True", "Accepted"))
             await eventually(lambda: each_is_told_once(nats_server))
 

@@ -73,3 +73,18 @@ def test_a_file_that_cannot_be_read_is_told_as_it_is(
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(ProblemsError, match="Permission denied"):
         read_unchanged(file, look)
+
+
+def test_a_file_that_moves_behind_a_locked_door_is_not_told_as_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("x")
+    look = look_around(tmp_path)["a.yaml"]
+
+    def refuse(_: Path) -> os.stat_result:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(FileMovingError):
+        read_unchanged(file, look)

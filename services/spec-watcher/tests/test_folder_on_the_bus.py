@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.objects.secrets import SecretFiles
+from inferbus_spec_watcher import folder as folder_module
+from inferbus_spec_watcher.folder_files import look_around
+from inferbus_spec_watcher.policy_folder import Look
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
@@ -256,6 +260,50 @@ async def test_a_file_that_is_being_written_deletes_nothing(
         assert await uid(bus, "b") == kept
 
 
+async def test_an_object_on_its_way_into_a_file_that_is_being_written_stays(
+    nats_server: NatsServer, folder: Path
+) -> None:
+    write(folder / "a.yaml", model("a"), model("moves"))
+    write(folder / "b.yaml", model("b"))
+    async with watching(nats_server, folder) as bus:
+        await holds(bus, "a", "b", "moves")
+        before = await uid(bus, "moves")
+        async with being_written(folder / "b.yaml"):
+            write(folder / "a.yaml", model("a"))
+            write(folder / "c.yaml", model("c"))
+            await there(bus, key("c"))
+            write(folder / "d.yaml", model("d"))
+            await there(bus, key("d"))
+            assert await uid(bus, "moves") == before
+        write(folder / "b.yaml", model("b"), model("moves"))
+        (folder / "c.yaml").unlink()
+        await holds(bus, "a", "b", "d", "moves")
+        assert await uid(bus, "moves") == before
+
+
+async def test_a_file_that_is_away_for_a_moment_takes_nothing_along(
+    nats_server: NatsServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many a program removes a file before it writes it anew."""
+    away: list[str] = []
+
+    def forgetful(root: Path) -> dict[str, Look]:
+        hidden = away.pop() if away else None
+        return {name: look for name, look in look_around(root).items() if name != hidden}
+
+    monkeypatch.setattr(folder_module, "look_around", forgetful)
+    write(folder / "a.yaml", model("a"))
+    write(folder / "b.yaml", model("b"))
+    async with watching(nats_server, folder) as bus:
+        await holds(bus, "a", "b")
+        before = await uid(bus, "a")
+        away.append("a.yaml")
+        await eventually(lambda: not away)
+        write(folder / "c.yaml", model("c"))
+        await holds(bus, "a", "b", "c")
+        assert await uid(bus, "a") == before
+
+
 @contextlib.asynccontextmanager
 async def being_written(file: Path) -> AsyncIterator[None]:
     """Its time changes all the while, as that of a file that somebody writes to does."""
@@ -393,7 +441,7 @@ async def test_a_restart_adds_nothing(nats_server: NatsServer, folder: Path) -> 
         async with watching(nats_server, folder) as bus:
             write(folder / "c.yaml", model(f"c{round_}"))
             await holds(bus, "a", "b", f"c{round_}")
-            await eventually(lambda name=f"c{round_}": has_facts_of(nats_server, name))
+            await eventually(partial(has_facts_of, nats_server, f"c{round_}"))
     facts = await subjects(nats_server, "spec.changed")
     about = {subject.rpartition(".")[2]: count for subject, count in facts.items()}
     assert (about["a"], about["b"]) == (1, 1)

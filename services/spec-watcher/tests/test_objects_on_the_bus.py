@@ -158,7 +158,7 @@ async def test_children_go_with_their_owner(nats_server: NatsServer) -> None:
 
         async def marked() -> bool:
             metadata = (await get(bus, "Pod/default/a-0"))["metadata"]
-            return metadata.get("deletionGracePeriodSeconds") == 7
+            return bool(metadata.get("deletionGracePeriodSeconds") == 7)
 
         await eventually(marked)
         final = DeleteRequest(key="Pod/default/a-0", final=True)

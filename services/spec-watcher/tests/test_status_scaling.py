@@ -165,7 +165,7 @@ def test_a_mix_tells_every_target_and_keeps_each_time_by_name() -> None:
 
 def roles(prefill: int, decode: int, *, ratio: bool = True) -> tuple[World, ObjectKey]:
     """A policy after v1.0.0 that scales two roles of one workload."""
-    sources = {METRICS[0]["metricName"]: {"pod": {}}}
+    sources: dict[str, Any] = {METRICS[0]["metricName"]: {"pod": {}}}
     scaling = {"minReplicas": 0, "maxReplicas": 9, "metricSources": sources}
     target: dict[str, Any] = {
         "targetRef": {"kind": "ModelServing", "name": "chat"},

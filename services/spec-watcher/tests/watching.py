@@ -88,7 +88,9 @@ async def there(bus: Bus, *keys: str) -> list[Document]:
         present = [one for one in found if one is not None]
         return present if len(present) == len(keys) else None
 
-    return await eventually(all_there, what=f"there are {keys}")
+    found = await eventually(all_there, what=f"there are {keys}")
+    assert found is not None
+    return found
 
 
 async def gone(bus: Bus, *keys: str) -> None:
@@ -127,7 +129,9 @@ async def saying(bus: Bus, key: str, **wanted: tuple[str, str]) -> Document:
         last = await find(bus, key) or {}
         return last if wanted.items() <= conditions(last).items() else None
 
-    return await eventually(says, what=lambda: f"{key} says {wanted}, not {conditions(last)}")
+    found = await eventually(says, what=lambda: f"{key} says {wanted}, not {conditions(last)}")
+    assert found is not None
+    return found
 
 
 async def subjects(server: NatsServer, event_type: str, stream: str = "FACTS") -> dict[str, int]:
