@@ -189,7 +189,7 @@ def settings_of_programs() -> set[str]:
         for folder in (ROOT / "services").iterdir()
         if list(folder.glob("inferbus_*/settings.py"))
     ]
-    found = {BusSettings}
+    found: set[type[BaseSettings]] = {BusSettings}
     for module in modules:
         found |= {
             value

@@ -130,7 +130,8 @@ async def test_the_nats_server_is_ready_when_it_says_so(
     nats_server: NatsServer, healthy: ModuleType, tmp_path: Path
 ) -> None:
     async def ready(folder: Path) -> bool:
-        return await asyncio.to_thread(healthy.main, [str(folder)]) == 0
+        code: int = await asyncio.to_thread(healthy.main, [str(folder)])
+        return code == 0
 
     await eventually(lambda: ready(nats_server.directory))
     assert not await ready(tmp_path)

@@ -1,7 +1,7 @@
 """`python -IS healthy.py [FOLDER]`: exit code 0 when the container's program is ready for its work.
 
-It asks the page that `start.sh` noted, or that a NATS server whose ports file lies in FOLDER offers.
-Imports next to nothing, because every container runs it again and again.
+It asks the page that `start.sh` noted, or that of the NATS server whose ports file lies in FOLDER.
+It imports next to nothing, because every container runs it again and again.
 """
 
 import json

@@ -1,8 +1,9 @@
 """The machine that pods run on: a container that lives on when the others are replaced.
 
-It holds the network and the process namespace that the node agent shares, and starts the fork server
-that pods are children of. Invariant: then it does nothing but wait, in a process too small to be
-chosen when memory runs out, so that a node agent that comes back finds its pods as it left them.
+It holds the network and the process namespace that the node agent shares, and starts the fork
+server that pods are children of. Invariant: then it does nothing but wait, in a process too small
+to be chosen when memory runs out, so that a node agent that comes back finds its pods as it left
+them.
 """
 
 import os
