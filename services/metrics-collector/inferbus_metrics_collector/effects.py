@@ -21,6 +21,7 @@ from inferbus_metrics_collector.policy_sample import (
     Failure,
     census,
     pages_of,
+    still_standing,
     target_sample,
 )
 from inferbus_metrics_collector.policy_schedule import Round
@@ -56,7 +57,8 @@ class Sampler:
         workloads: Mapping[ObjectKey, WorkloadObserved],
         wanted: Wanted,
     ) -> None:
-        """Take one sample; `workloads` holds every target of the plan.
+        """Take one sample; `workloads` holds every target of the plan, and the facts that arrive
+        meanwhile.
 
         Raises `ProblemsError` when it can't be stored.
         """
@@ -66,7 +68,7 @@ class Sampler:
         tasks = [task for target in begun for task in target.tasks]
         if tasks:
             await asyncio.wait(tasks)
-        parts = [target.outcome() for target in begun]
+        parts = [target.outcome(workloads.get(target.target.key.owner)) for target in begun]
         data = MetricsSampled(
             policy=str(plan.policy),
             taken_at_ms=self._now_ms(),
@@ -117,11 +119,14 @@ class _TargetUnderWay:
     ) -> tuple[asyncio.Task[PodReading | Failure] | asyncio.Task[float | Failure], ...]:
         return (*self.pages.values(), *self.answers.values())
 
-    def outcome(self) -> tuple[TargetSample, int]:
-        """The target's part of the sample once all tasks are done."""
+    def outcome(self, present: WorkloadObserved | None) -> tuple[TargetSample, int]:
+        """The target's part of the sample once all tasks are done; `present` is what stands now."""
+        facts = present.pods if present is not None else ()
+        pods = still_standing(self.pods, facts, self.target.key.role)
+        names = {pod.name for pod in pods.ready}
         return target_sample(
             self.target,
-            self.pods,
-            {place: task.result() for place, task in self.pages.items()},
+            pods,
+            {place: task.result() for place, task in self.pages.items() if place[0] in names},
             {name: task.result() for name, task in self.answers.items()},
         )

@@ -5,7 +5,7 @@ sample from being whole is told in it (autoscaling spec 2.5, D4, D5, D10).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inferbus_contracts.errors import shorten
 from inferbus_contracts.events.metrics import MetricAggregate, TargetSample
@@ -56,6 +56,13 @@ def census(target: TargetPlan, pods: Iterable[PodFact]) -> Census:
     ready = tuple(sorted(filter(is_ready, standing), key=lambda pod: pod.name))
     failed = sum(is_failed(pod) for pod in standing)
     return Census(ready, len(standing) - len(ready) - failed, failed)
+
+
+def still_standing(pods: Census, present: Iterable[PodFact], role: str) -> Census:
+    """Without the ready pods that have begun to go since: a page that a pod takes along on its way
+    out is not missing, as its load would not have counted (D4)."""
+    standing = {pod.uid for pod in standing_pods(present, role)}
+    return replace(pods, ready=tuple(pod for pod in pods.ready if pod.uid in standing))
 
 
 def pages_of(pod: PodFact, metrics: Sequence[PodMetric]) -> frozenset[Page]:

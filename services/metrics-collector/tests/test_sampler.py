@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
+import pytest
 from collector_builders import (
     gauge_page,
     mix,
@@ -40,6 +41,8 @@ class World:
         self.answers: dict[str, float] = {}
         self.read: list[Endpoint] = []
         self.asked: list[str] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        """Happens while pages are read."""
         self.emitted: list[tuple[ObjectKey, MetricsSampled, str]] = []
         pages = PodPages(
             self,
@@ -54,6 +57,7 @@ class World:
     async def get(self, endpoint: Endpoint) -> bytes:
         self.read.append(endpoint)
         await asyncio.sleep(0)
+        self.meanwhile()
         if endpoint.address not in self.pages:
             raise ScrapeError("cannot connect")
         return self.pages[endpoint.address]
@@ -127,6 +131,43 @@ async def test_policies_that_need_one_page_share_one_reading_of_it() -> None:
             str(serving(role="r2")): 4.0,
         }
         assert len(world.read) == 2
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_as_d4_a_pod_that_begins_to_go_while_it_is_read_is_neither_missing_nor_counted(
+    answers: bool,
+) -> None:
+    async with two_pods() as (world, fact):
+        found = planned(policy(homogeneousTarget=single()))
+        if not answers:
+            del world.pages["10.0.0.2"]
+        leaving = fact.pods[1].model_copy(update={"deleting": True})
+        facts = {serving(): fact}
+        world.meanwhile = lambda: facts.update({serving(): workload(fact.pods[0], leaving)})
+        (data,) = await world.sample(found.plans, facts)
+        (target,) = data.targets
+        assert (target.ready_pods, target.missing, target.problems) == (1, [], [])
+        assert [item.value for item in target.metrics] == [3.0]
+
+
+async def test_a_silent_pod_that_became_unready_while_it_was_read_is_missing() -> None:
+    async with two_pods() as (world, fact):
+        found = planned(policy(homogeneousTarget=single()))
+        del world.pages["10.0.0.2"]
+        broken = fact.pods[1].model_copy(update={"ready": False})
+        facts = {serving(): fact}
+        world.meanwhile = lambda: facts.update({serving(): workload(fact.pods[0], broken)})
+        (data,) = await world.sample(found.plans, facts)
+        assert data.targets[0].missing == ["m-2"]
+
+
+async def test_a_workload_that_goes_while_it_is_read_gives_no_value() -> None:
+    async with two_pods() as (world, fact):
+        found = planned(policy(homogeneousTarget=single()))
+        facts = {serving(): fact}
+        world.meanwhile = facts.clear
+        (data,) = await world.sample(found.plans, facts)
+        assert (data.targets[0].ready_pods, data.targets[0].metrics) == (0, [])
 
 
 async def test_counters_become_rates_between_rounds_and_a_new_pod_waits_for_its_second() -> None:
