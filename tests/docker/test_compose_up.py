@@ -9,7 +9,7 @@ import pytest
 
 from inferbus_contracts.services import Service
 from tests.docker.stack import Stack, running_stack
-from tests.support.compose import configuration
+from tests.support.compose import compose, configuration
 from tests.support.eventually import eventually
 from tests.support.platform import model_manifests
 
@@ -24,10 +24,10 @@ COMPOSE_LABEL = "com.docker.compose.project"
 def engine() -> Iterator[Any]:
     """A Docker engine that answers and has, or gets, the base image."""
     docker: Any = pytest.importorskip("docker")
-    try:
-        client = docker.from_env()
-    except docker.errors.DockerException as error:
-        pytest.skip(f"no Docker engine answers: {error}")
+    asked = compose("ls", check=False)
+    if asked.returncode != 0:
+        pytest.skip(f"no Docker engine answers: {asked.stderr.strip()}")
+    client = docker.from_env()
     try:
         base = configuration()["services"]["router"]["build"]["args"]["BASE"]
         try:
