@@ -44,6 +44,6 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """
     try:
         value = json.loads(path.read_bytes())
-    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError, UnicodeDecodeError):
         return None
     return value if isinstance(value, dict) else None

@@ -20,7 +20,7 @@ SUPERVISOR_SECONDS = 60.0
 @click.option("--purge", is_flag=True, help="Remove the folder, with the log and all objects.")
 def command(directory: PlatformDirectory, purge: bool) -> None:
     """Stop every process of the platform; what it knows stays unless purged."""
-    directory.state()
+    directory.require_platform()
     report = SupervisorReport.read(directory.supervisor_file)
     stopped = 0
     if report is not None and report.running:

@@ -8,11 +8,12 @@ import click
 
 from inferbus_cli.options import command as described
 from inferbus_cli.options import dir_option
-from inferbus_cli.platform.directory import PlatformDirectory
+from inferbus_cli.platform.directory import PlatformDirectory, PlatformState
 from inferbus_cli.platform.plan import DEFAULT_STARTUP_SECONDS, SIMULATOR_PREFIX
 from inferbus_cli.platform.policy_wishes import unfulfilled, wanted_instances
 from inferbus_cli.platform.starting import (
     Wishes,
+    forgetting_failure,
     inferbus_settings,
     is_supervised,
     prepare,
@@ -84,12 +85,13 @@ def command(
     if is_supervised(directory):
         _say_that_it_runs(directory, wishes)
         return
+    before = PlatformState.read(directory.state_file)
     prepare(directory, wishes)
-    tell = _telling()
-    if not detach:
-        Supervisor(directory, tell=lambda step: _in_foreground(directory, step)).run()
-        return
-    start_detached(directory, tell)
+    with forgetting_failure(directory, before):
+        if not detach:
+            Supervisor(directory, tell=lambda step: _in_foreground(directory, step)).run()
+            return
+        start_detached(directory, _telling())
     click.echo(f"the platform is up ({time.monotonic() - began:.1f} s), folder {directory.root}")
     _say_where(directory)
 

@@ -8,9 +8,12 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Annotated, ClassVar, Self
 
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
 from inferbus_contracts.services import Service
 from inferbus_shared.settings import BusSettings
 
@@ -18,17 +21,26 @@ DEFAULT_DIRECTORY = Path(".inferbus")
 VARIABLE = "INFERBUS_DIR"
 
 
+def _service_name(name: str) -> str:
+    return Service(name).value
+
+
+Port = Annotated[int, Field(ge=1, le=65_535)]
+ServiceName = Annotated[str, AfterValidator(_service_name)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlatformState:
     """What `up` chose and every later command needs."""
 
-    nats_port: int
-    router_port: int
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    nats_port: Port
+    router_port: Port
     node: str = "local"
-    clock_rate: float = 1.0
-    engines: str = "simulated"
-    """`simulated` or `real`."""
-    instances: dict[str, int] = field(default_factory=dict)
+    clock_rate: Annotated[float, Field(gt=0)] = 1.0
+    engines: Annotated[str, Field(pattern="^(simulated|real)$")] = "simulated"
+    instances: dict[ServiceName, Annotated[int, Field(ge=1)]] = field(default_factory=dict)
     """How many of a service, by name, where it isn't the usual number."""
     environment: dict[str, str] = field(default_factory=dict)
     """INFERBUS_… settings given to all services."""
@@ -37,18 +49,11 @@ class PlatformState:
     def read(cls, path: Path) -> Self | None:
         """The stored state; None where there is none. Raises `ProblemsError` when it is broken."""
         try:
-            return cls(**json.loads(path.read_text()))
-        except FileNotFoundError:
+            return TypeAdapter(cls).validate_json(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, TypeError) as error:
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.BAD_SETTING,
-                    message=f"the platform's own record is broken: {error}",
-                    file=str(path),
-                    remedy="end the platform with `inferbus down`, remove the file, start again",
-                )
-            ) from error
+        except ValidationError as error:
+            raise ProblemsError(*(_broken(path, one) for one in error.errors())) from None
 
 
 @dataclass(frozen=True)
@@ -128,18 +133,20 @@ class PlatformDirectory:
         return self.credentials / f"{service.value}.json"
 
     def state(self) -> PlatformState:
-        """What `up` chose; raises `ProblemsError` (NOT_RUNNING) where nothing was ever started."""
+        """What `up` chose.
+
+        Raises `ProblemsError`: NOT_RUNNING where nothing was ever started, BAD_SETTING where the
+        record of it is broken.
+        """
         state = PlatformState.read(self.state_file)
         if state is None:
-            raise ProblemsError(
-                Problem(
-                    code=ErrorCode.NOT_RUNNING,
-                    message="there is no platform in this folder",
-                    file=str(self.root),
-                    remedy="start one with `inferbus up`, or name its folder with --dir",
-                )
-            )
+            raise ProblemsError(_no_platform(self.root))
         return state
+
+    def require_platform(self) -> None:
+        """Raise `ProblemsError` (NOT_RUNNING) where nothing was ever started."""
+        if not self.state_file.exists():
+            raise ProblemsError(_no_platform(self.root))
 
     def write_state(self, state: PlatformState) -> None:
         """Remember what was chosen. Raises OSError."""
@@ -156,3 +163,23 @@ class PlatformDirectory:
             nats_credentials=self.credentials_of(service),
             instance=instance,
         )
+
+
+def _no_platform(root: Path) -> Problem:
+    return Problem(
+        code=ErrorCode.NOT_RUNNING,
+        message="there is no platform in this folder",
+        file=str(root),
+        remedy="start one with `inferbus up`, or name its folder with --dir",
+    )
+
+
+def _broken(path: Path, fault: ErrorDetails) -> Problem:
+    return Problem(
+        code=ErrorCode.BAD_SETTING,
+        message=f"the platform's own record is broken: {fault['msg']}",
+        file=str(path),
+        field=".".join(map(str, fault["loc"])) or None,
+        value=shorten(fault["input"]),
+        remedy="end the platform with `inferbus down`, remove the file, start again",
+    )

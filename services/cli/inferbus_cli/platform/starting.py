@@ -3,12 +3,13 @@
 Invariant: starting a platform that runs changes nothing, and one whose supervisor died is adopted.
 """
 
+import contextlib
 import errno
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -89,6 +90,27 @@ def require_free(port: int) -> None:
                     remedy="end what listens there, or choose another with --router-port",
                 )
             ) from None
+
+
+@contextlib.contextmanager
+def forgetting_failure(
+    directory: PlatformDirectory, before: PlatformState | None
+) -> Iterator[None]:
+    """What was chosen for a start that failed is chosen anew the next time, unless it runs."""
+    try:
+        yield
+    except ProblemsError:
+        if not _lives(directory, NATS):
+            with contextlib.suppress(OSError):
+                _remember(directory, before)
+        raise
+
+
+def _remember(directory: PlatformDirectory, state: PlatformState | None) -> None:
+    if state is None:
+        directory.state_file.unlink(missing_ok=True)
+    else:
+        directory.write_state(state)
 
 
 def start_detached(directory: PlatformDirectory, tell: Callable[[str], None]) -> None:
