@@ -27,7 +27,7 @@ from tests.scenario.demo import program
 from tests.scenario.demo.fleet import Replicas
 from tests.scenario.demo.measured import WINDOW_MS, Answer, Measured, Present, Spread, quantile
 from tests.scenario.demo.platform_session import DemoError, demo_platform
-from tests.scenario.demo.screen import ModelView, Screen, View, lines, minutes, picture
+from tests.scenario.demo.screen import ModelView, View, lines, minutes, picture, screen
 from tests.scenario.demo.sentences import sentence
 from tests.scenario.demo.summary import ModelTotal, summary
 from tests.scenario.demo.targets import example_targets
@@ -314,14 +314,26 @@ def test_lines_say_the_same_in_words() -> None:
 
 def test_what_is_no_terminal_gets_plain_lines_now_and_then() -> None:
     out = io.StringIO()
-    with Screen(Console(file=out)) as screen:
+    with screen(Console(file=out)) as shown:
         for seconds in (0.0, 0.25, 4.9, 5.1, 9.9):
-            screen.show(view(), seconds)
-        screen.say("[red]as it is[/red] :smile:", quiet=True)
+            shown.show(view(), seconds)
+        shown.say("[red]as it is[/red] :smile:", quiet=True)
     text = out.getvalue()
     assert text.count("coder") == 2
     assert text.endswith("[red]as it is[/red] :smile:\n")
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
+
+
+def test_a_terminal_gets_a_table_that_goes_and_lines_that_stay() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, _environ={"TERM": "xterm"})
+    with screen(console) as shown:
+        shown.show(view(), 0.0)
+        shown.say("04:12  coder stays")
+        assert "■■" in out.getvalue()
+    text = out.getvalue()
+    assert "coder stays" in text
+    assert text.rindex("\x1b[2K") > text.rindex("■■"), "the last table is wiped out"
 
 
 def test_the_summary_compares_with_a_fleet_at_its_maximum() -> None:

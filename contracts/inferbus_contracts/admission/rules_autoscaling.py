@@ -125,7 +125,7 @@ def references_named(resource: Scaler) -> Findings:
 
 
 def references_are_servings(resource: Scaler) -> Findings:
-    """Every reference is to what upstream scales."""
+    """Every reference is to what can be scaled."""
     return _references(resource, targets.reference_is_serving)
 
 

@@ -33,6 +33,7 @@ def demo_platform(
     """A platform in `folder`, or in one of its own; raises `DemoError` when it doesn't start."""
     if folder is not None and PlatformDirectory(folder).state_file.exists():
         raise DemoError(f"there is a platform in {folder} already; name another folder with --dir")
+    say(console, "Starting a platform: NATS, the services, two routers. A few seconds.")
     root = folder or Path(tempfile.mkdtemp(prefix="inferbus-demo-"))
     platform = Platform(root.absolute())
     try:

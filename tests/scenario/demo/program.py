@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.scenario.demo.performance import Performance
 from tests.scenario.demo.platform_session import DemoError, command, demo_platform
-from tests.scenario.demo.screen import Screen, say
+from tests.scenario.demo.screen import say, screen
 from tests.scenario.demo.summary import summary
 from tests.scenario.demo.targets import EXAMPLES, example_targets
 from tests.scenario.demo.trace import Trace, made_trace, read_trace, stretch
@@ -71,7 +71,6 @@ def _as_interrupt(_: int, __: FrameType | None) -> None:
 
 def _run(console: Console, chosen: argparse.Namespace) -> None:
     trace = chosen_trace(round(chosen.minutes * 60_000 * chosen.rate))
-    say(console, "Starting a platform: NATS, the services, two routers. A few seconds.")
     options = ("--clock-rate", f"{chosen.rate:g}", "--startup", str(STARTUP_SECONDS))
     with demo_platform(console, chosen.dir, options, keep=chosen.keep) as platform:
         command(console, platform, "apply", "-f", os.path.relpath(EXAMPLES), "--wait")
@@ -101,7 +100,7 @@ async def _perform(console: Console, platform: Platform, trace: Trace, rate: flo
     targets = example_targets()
     traffic = Traffic(platform.router, [one.model for one in targets], rate)
     async with platform.bus() as bus:
-        with Screen(console) as screen:
-            performance = Performance(bus, traffic, targets, screen, trace)
+        with screen(console) as shown:
+            performance = Performance(bus, traffic, targets, shown, trace)
             await performance.run()
             return performance

@@ -3,10 +3,9 @@
 Invariant: nothing but plain text goes to what isn't a terminal.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -82,27 +81,13 @@ def picture(view: View) -> Group:
 
 
 class Screen:
-    """A terminal, or a file; use it as a context."""
+    """A terminal, or a file; `screen` makes and ends it."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, live: Live | None) -> None:
+        """`live` is the part of a terminal that moves; None where lines stay."""
         self._console = console
-        moves = console.is_terminal and not console.is_dumb_terminal
-        self._live = Live(console=console, auto_refresh=False, transient=True) if moves else None
+        self._live = live
         self._next_line_seconds = 0.0
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def say(self, text: str, *, quiet: bool = False) -> None:
         """A line that stays; a quiet one is there for those who look for it."""
@@ -115,6 +100,16 @@ class Screen:
         elif real_seconds >= self._next_line_seconds:
             self._next_line_seconds = real_seconds + LINES_EVERY_SECONDS
             self.say(lines(view))
+
+
+@contextlib.contextmanager
+def screen(console: Console) -> Iterator[Screen]:
+    """A screen; of what moves on a terminal nothing stays behind."""
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield Screen(console, None)
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield Screen(console, live)
 
 
 def say(console: Console, text: str, style: str = "") -> None:
