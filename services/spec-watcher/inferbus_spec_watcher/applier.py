@@ -113,21 +113,27 @@ class Applier:
         self, key: ObjectKey, status: Mapping[str, Any], conditions: Preconditions
     ) -> StoredObject:
         """Replace the status; the object afterwards."""
-        return await self.update_status(key, lambda _: dict(status), conditions)
-
-    async def update_status(
-        self, key: ObjectKey, render: RenderStatus, conditions: Preconditions
-    ) -> StoredObject:
-        """Give an object the status rendered of it as it stands then; the object afterwards."""
 
         def plan() -> tuple[None, Changes]:
             stored = self._existing(key)
             check(key, stored, conditions)
-            status = render(stored)
-            return None, {} if status is None else _needed(key, set_status(stored, status))
+            return None, _needed(key, set_status(stored, status))
 
         await self._change(plan)
         return self._existing(key)
+
+    async def update_status(self, key: ObjectKey, render: RenderStatus) -> None:
+        """Give an object the status rendered of it as it stands then; one that is gone needs
+        none."""
+
+        def plan() -> tuple[None, Changes]:
+            stored = self._store.get(key)
+            status = render(stored) if stored is not None else None
+            if stored is None or status is None:
+                return None, {}
+            return None, _needed(key, set_status(stored, status))
+
+        await self._change(plan)
 
     async def delete(
         self,

@@ -69,7 +69,6 @@ class Expander:
         self._verdicts: dict[ObjectKey, Verdict] = {}
         self._listeners: list[Callable[[ObjectKey], None]] = []
         store.on_change(self._changed)
-        ownership.on_child_change(self._look_at)
         membership.on_change(self._everything)
 
     def verdict(self, key: ObjectKey) -> Verdict | None:
@@ -95,6 +94,7 @@ class Expander:
             self._dirty.add(key)
 
     def _changed(self, key: ObjectKey) -> None:
+        """Children are among what an expansion looks up, so theirs are changes like any other."""
         self._look_at(key)
         for parent, rendered in self._rendered.items():
             if key in rendered.expansion.waits_for:

@@ -32,7 +32,7 @@ from inferbus_spec_watcher.policy_folder import (
     is_settled,
     marked,
 )
-from inferbus_spec_watcher.rejections import Rejections, is_of_the_bus
+from inferbus_spec_watcher.rejections import Rejections
 from inferbus_spec_watcher.settings import SpecWatcherSettings
 
 log = logging.getLogger("inferbus.spec-watcher")
@@ -182,9 +182,8 @@ class Folder:
         self._problems[file] = told
         for problem in told:
             log.error("manifest refused", extra={"problem": problem})
-        if not is_of_the_bus(problems):
-            again = file in self._right
-            await self._rejections.record(FOLDER, problems, unit=file, again=again)
+        again = file in self._right
+        await self._rejections.record(FOLDER, problems, unit=file, again=again)
 
     def _note_right(self, file: str) -> None:
         """From now on the same mistake is another one; before, a restart may have found it anew."""

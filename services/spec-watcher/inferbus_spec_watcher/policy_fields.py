@@ -3,7 +3,9 @@
 A field is a path to a leaf: mappings are walked, everything else (lists too) is one value. Paths
 are JSON pointers (RFC 6901). Each applier owns the fields of its last document; what it leaves out
 the next time goes, unless another owns it too (the idea of Kubernetes' server-side apply, with
-lists as atoms).
+lists as atoms). An empty mapping asks for a mapping, whatever others put into it.
+
+Invariant: without force, no apply changes or removes what another manager owns.
 """
 
 import copy
@@ -23,7 +25,7 @@ _NOT_OWNED = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A field that another manager owns with another value."""
+    """A field that another manager owns with another value, or fields of its inside that field."""
 
     path: str
     manager: str
@@ -65,32 +67,64 @@ def merge(
     """
     claimed = applied_fields(document)
     others = {name: paths for name, paths in owners.items() if name != manager}
-    conflicts = (
-        ()
-        if force
-        else tuple(
-            Conflict(path, name, theirs, value)
-            for path, value in claimed.items()
-            for name, paths in others.items()
-            if path in paths
-            and name not in yielding
-            and (theirs := get_field(stored, path)) != value
-        )
-    )
+    opposing = {} if force else {n: paths for n, paths in others.items() if n not in yielding}
+    conflicts = tuple(_conflicts(stored, opposing, claimed))
     result = copy.deepcopy(dict(stored))
-    still_owned = frozenset[str]().union(*others.values())
-    for path in owners.get(manager, frozenset()) - claimed.keys() - still_owned:
-        remove_field(result, path)
+    kept = frozenset[str](claimed).union(*others.values())
+    for path in owners.get(manager, frozenset()) - kept:
+        remove_field(result, path, kept)
     for path, value in claimed.items():
-        set_field(result, path, copy.deepcopy(value))
-    return Merge(result, _new_owners(stored, others, manager, claimed), conflicts)
+        if not _is_fulfilled(get_field(result, path), value):
+            set_field(result, path, copy.deepcopy(value))
+    left = {name: _unchanged(paths, stored, result) for name, paths in others.items()}
+    own = {manager: frozenset(claimed)}
+    return Merge(result, {name: paths for name, paths in left.items() if paths} | own, conflicts)
 
 
-def _new_owners(stored: Mapping[str, Any], others: Owners, manager: str, claimed: Fields) -> Owners:
-    """Others lose the fields that got another value now."""
-    lost = {path for path, value in claimed.items() if get_field(stored, path) != value}
-    left = {name: paths - lost for name, paths in others.items()}
-    return {name: paths for name, paths in left.items() if paths} | {manager: frozenset(claimed)}
+def _conflicts(stored: Mapping[str, Any], others: Owners, claimed: Fields) -> Iterator[Conflict]:
+    told: set[tuple[str, str]] = set()
+    for path, value in claimed.items():
+        place = _replaced_place(stored, path, value)
+        if place is None:
+            continue
+        for name, paths in others.items():
+            if (place, name) not in told and _owns_any(paths, place):
+                told.add((place, name))
+                yield Conflict(place, name, get_field(stored, place), value)
+
+
+def _replaced_place(stored: Mapping[str, Any], path: str, value: Any) -> str | None:
+    """Where a value has to go so that `value` can stand at `path`: there, or on the way to it."""
+    found: Any = stored
+    place = ""
+    for part in _parts(path):
+        if not isinstance(found, Mapping):
+            return place
+        if part not in found:
+            return None
+        found = found[part]
+        place += f"/{_escape(part)}"
+    return None if _is_fulfilled(found, value) else place
+
+
+def _is_fulfilled(found: Any, value: Any) -> bool:
+    return bool(found == value) or (value == {} and isinstance(found, Mapping))
+
+
+def _owns_any(paths: frozenset[str], place: str) -> bool:
+    return place in paths or any(path.startswith(f"{place}/") for path in paths)
+
+
+def _unchanged(
+    paths: frozenset[str], stored: Mapping[str, Any], result: Mapping[str, Any]
+) -> frozenset[str]:
+    """Of another's paths those that it keeps: their values stayed, as it sees them."""
+    return frozenset(
+        path
+        for path in paths
+        if (before := get_field(stored, path)) == (after := get_field(result, path))
+        or (isinstance(before, Mapping) and isinstance(after, Mapping))
+    )
 
 
 def get_field(document: Mapping[str, Any], path: str) -> Any:
@@ -114,8 +148,11 @@ def set_field(document: dict[str, Any], path: str, value: Any) -> None:
     document[last] = value
 
 
-def remove_field(document: dict[str, Any], path: str) -> None:
-    """Remove the value at a path, and the mappings that it leaves empty."""
+def remove_field(document: dict[str, Any], path: str, kept: frozenset[str] = frozenset()) -> None:
+    """Remove the value at a path, and the mappings that it leaves empty, but none of `kept`.
+
+    A mapping that has fields stays: they are others'.
+    """
     parts = _parts(path)
     trail = [document]
     for part in parts[:-1]:
@@ -123,9 +160,12 @@ def remove_field(document: dict[str, Any], path: str) -> None:
         if not isinstance(child, dict):
             return
         trail.append(child)
+    if isinstance(value := trail[-1].get(parts[-1]), dict) and value:
+        return
     trail[-1].pop(parts[-1], None)
     for parent, child, part in zip(trail[-2::-1], trail[:0:-1], parts[-2::-1], strict=True):
-        if child:
+        path = path.rpartition("/")[0]
+        if child or path in kept:
             break
         parent.pop(part)
 

@@ -14,14 +14,17 @@ log = logging.getLogger("inferbus.spec-watcher")
 
 MAX_PROBLEMS = 50
 
-_OF_THE_BUS = frozenset(
+_NO_MISTAKES = frozenset(
     {
         ErrorCode.BUS_UNREACHABLE,
         ErrorCode.BUS_FULL,
         ErrorCode.BUS_REFUSED,
         ErrorCode.BUS_TIMEOUT,
+        ErrorCode.ALREADY_EXISTS,
+        ErrorCode.CONFLICT,
     }
 )
+"""The bus took nothing, or somebody else was first: the documents may be right."""
 
 
 class Rejections:
@@ -36,8 +39,10 @@ class Rejections:
         """One event for a refused unit; the refusal stands even when it can't be written.
 
         `unit` names what was refused where no problem names an object. Without `again` nothing is
-        written when the last event about it says the same.
+        written when the last event about it says the same; and never when no document was wrong.
         """
+        if not tells_mistakes(problems):
+            return
         body = SpecRejected(manager=manager, problems=list(problems[:MAX_PROBLEMS]))
         key = _key(unit or manager, problems)
         now_ms = self._bus.clock.now_ms()
@@ -53,9 +58,9 @@ class Rejections:
         return last is not None and digest(last.data.to_dict()) == digest(body.to_dict())
 
 
-def is_of_the_bus(problems: Sequence[Problem]) -> bool:
-    """Whether the documents may be right, and it is the bus that took nothing."""
-    return any(problem.code in _OF_THE_BUS for problem in problems)
+def tells_mistakes(problems: Sequence[Problem]) -> bool:
+    """Whether any of the problems is one of the documents."""
+    return any(problem.code not in _NO_MISTAKES for problem in problems)
 
 
 def _key(unit: str, problems: Sequence[Problem]) -> ObjectKey:

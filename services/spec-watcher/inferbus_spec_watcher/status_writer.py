@@ -7,7 +7,6 @@ says the same already is not written.
 from functools import partial
 from typing import Any
 
-from inferbus_contracts.api.objects import Preconditions
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.route import RoutesResolved
 from inferbus_contracts.keys import ObjectKey
@@ -107,11 +106,8 @@ class StatusWriter:
                 self._look_at(intent.owner.key)
 
     async def _write(self, key: ObjectKey) -> None:
-        stored = self._store.get(key)
-        if stored is None or not self._membership.is_active:
-            return
-        same = Preconditions(uid=stored.uid)
-        await self._applier.update_status(key, partial(self._render, key), same)
+        if self._membership.is_active:
+            await self._applier.update_status(key, partial(self._render, key))
 
     def _render(self, key: ObjectKey, stored: StoredObject) -> dict[str, Any] | None:
         return render(key, stored, self._view(), self._clock.now_ms())

@@ -9,6 +9,9 @@ from watching import apply, delete, spec_watcher, subjects, there
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
+from inferbus_contracts.subjects import key_tokens
+from inferbus_contracts.topology import OBJECTS_BUCKET, bucket_stream, bucket_subject
+from inferbus_shared.bus.jetstream import api
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.announcer import announcement, decision_of, tombstone
 from inferbus_spec_watcher.object_store import ObjectStore
@@ -78,13 +81,17 @@ async def test_what_went_while_nobody_could_tell_is_told_by_the_next(
 
 
 async def delete_and_crash(server: NatsServer, key: ObjectKey) -> None:
-    """What an instance does that ends between storing and telling."""
+    """What an instance does that ends between storing and telling; and after an hour without
+    another, when the bucket has forgotten that there was anything."""
     async with server.bus(Service.SPEC_WATCHER, "crashing") as bus:
         store = ObjectStore(bus)
         following = asyncio.create_task(store.run())
         await store.ready()
         await store.write({key: None})
         following.cancel()
+    async with server.connection() as connection:
+        everything_of_it = {"filter": bucket_subject(OBJECTS_BUCKET, key_tokens(key))}
+        await api(connection, f"STREAM.PURGE.{bucket_stream(OBJECTS_BUCKET)}", everything_of_it)
 
 
 async def is_told(server: NatsServer, key: ObjectKey, count: int) -> bool:

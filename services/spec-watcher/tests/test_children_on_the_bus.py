@@ -194,20 +194,11 @@ async def test_the_platforms_configuration_reaches_what_runs(nats_server: NatsSe
 
 
 async def test_what_is_stored_after_its_owner_went_goes_too(nats_server: NatsServer) -> None:
+    gone_owner = {"apiVersion": "inference.llmaz.io/v1alpha1", "kind": "Playground", "uid": "gone"}
+    late = route("late")
+    late["metadata"]["ownerReferences"] = [{**gone_owner, "name": "play", "controller": True}]
     async with spec_watcher(nats_server), nats_server.bus(Service.CLI) as bus:
-        await apply(bus, open_model(), playground())
-        (parent,) = await there(bus, "Playground/default/play")
-        await delete(bus, "Playground/default/play")
-        late = route("late")
-        late["metadata"]["ownerReferences"] = [
-            {
-                "apiVersion": parent["apiVersion"],
-                "kind": "Playground",
-                "name": "play",
-                "uid": parent["metadata"]["uid"],
-                "controller": True,
-            }
-        ]
+        await saying(bus, "BackendRuntime/_/vllm", Accepted=("True", "Accepted"))
         await apply(bus, late)
         await gone(bus, "ModelRoute/default/late")
 

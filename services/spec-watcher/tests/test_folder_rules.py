@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferbus_contracts.api.objects import AppliedDocument
-from inferbus_contracts.errors import ErrorCode
+from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_folder import (
@@ -18,6 +18,7 @@ from inferbus_spec_watcher.policy_folder import (
     is_settled,
     marked,
 )
+from inferbus_spec_watcher.rejections import tells_mistakes
 
 INTERVAL_MS = 1000
 NOW_MS = 1_700_000_000_000
@@ -99,3 +100,17 @@ def test_what_came_from_the_folder_and_stands_in_no_file_goes(
     stored: StoredObject, defined: set[ObjectKey], unread: set[str], goes: bool
 ) -> None:
     assert is_left_out(Manifests(frozenset(defined), unread), A, stored) is goes
+
+
+@pytest.mark.parametrize(
+    ("codes", "tells"),
+    [
+        ([ErrorCode.UNKNOWN_FIELD], True),
+        ([ErrorCode.BUS_FULL], False),
+        ([ErrorCode.CONFLICT, ErrorCode.ALREADY_EXISTS], False),
+        ([ErrorCode.BUS_TIMEOUT, ErrorCode.FIELD_OWNED_BY_OTHER], True),
+    ],
+)
+def test_only_mistakes_in_documents_are_rejections(codes: list[ErrorCode], tells: bool) -> None:
+    problems = [Problem(code=code, message="m") for code in codes]
+    assert tells_mistakes(problems) is tells

@@ -1,13 +1,18 @@
 """Two instances: one acts, the other takes over what the first leaves."""
 
+import asyncio
 import contextlib
+import itertools
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from expansion_builders import open_model, playground
-from watching import Document, apply, find, saying, spec_watcher, subjects, there, write
+from watching import Document, apply, find, gone, saying, spec_watcher, subjects, there, write
 
 from inferbus_contracts.services import Service
+from inferbus_contracts.topology import MEMBERS_BUCKET
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.membership import Membership
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
@@ -44,6 +49,54 @@ async def test_the_one_that_stays_goes_on_where_the_other_left(
         await apply(bus, playground("late"))
         await serving(bus, "late")
         await there(bus, *(key.format("early") for key in CHILDREN))
+
+
+@contextlib.asynccontextmanager
+async def elder(server: NatsServer) -> AsyncIterator[None]:
+    """An older instance that is there and does nothing, as one that hangs."""
+    async with server.bus(Service.SPEC_WATCHER, "elder") as bus:
+        running = asyncio.create_task(Membership(bus, "elder").run())
+        members = bus.bucket(MEMBERS_BUCKET)
+        await eventually(lambda: members.get("spec-watcher.elder"))
+        try:
+            yield
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+async def test_what_the_other_left_undone_is_done(nats_server: NatsServer, tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", open_model("manifest"))
+    orphan = open_model("orphan")
+    lost = {"apiVersion": "llmaz.io/v1alpha1", "kind": "OpenModel", "name": "x", "uid": "lost"}
+    orphan["metadata"]["ownerReferences"] = [{**lost, "controller": True}]
+    waiting = contextlib.AsyncExitStack()
+    async with waiting, nats_server.bus(Service.CLI) as bus:
+        await waiting.enter_async_context(elder(nats_server))
+        async with spec_watcher(nats_server, "younger", folder=tmp_path):
+            await apply(bus, open_model(), playground("play"), orphan)
+            asked = itertools.count()
+            await eventually(lambda: has_been_asked(bus, next(asked)))
+            assert await find(bus, "Service/default/play") is None
+            assert await find(bus, "BackendRuntime/_/vllm") is None
+            assert await find(bus, "OpenModel/_/manifest") is None
+            (model,) = await there(bus, "OpenModel/_/opt")
+            assert "status" not in model
+            await there(bus, "OpenModel/_/orphan")
+            assert await subjects(nats_server, "spec.changed") == {}
+
+            await waiting.aclose()
+            await serving(bus, "play")
+            await saying(bus, "OpenModel/_/opt", Accepted=("True", "Accepted"))
+            await gone(bus, "OpenModel/_/orphan")
+            await there(bus, "BackendRuntime/_/vllm", "OpenModel/_/manifest")
+            await eventually(lambda: count_of_facts(nats_server, "play"))
+
+
+async def has_been_asked(bus: Bus, times: int) -> bool:
+    """After so many questions an instance that acts would have begun to."""
+    await apply(bus, open_model("marker"))
+    return times == 20
 
 
 async def test_two_tell_each_fact_once(nats_server: NatsServer) -> None:
