@@ -23,19 +23,23 @@ HIGH, LOW = 6.0, 0.0
 """Running requests of a target; two of them fill a replica."""
 
 
-async def publish_rounds(bus: Bus, models: Sequence[str], rounds: int) -> None:
-    """That many samples of every model, those of one model in order; `bus` is the collector's."""
+async def publish_rounds(bus: Bus, models: Sequence[str], rounds: int) -> set[str]:
+    """That many samples of every model, those of one model in order; their ids.
+
+    `bus` is the collector's.
+    """
     async with asyncio.TaskGroup() as together:
-        for model in models:
-            together.create_task(_publish(bus, model, rounds))
+        tasks = [together.create_task(_publish(bus, model, rounds)) for model in models]
+    return {id_ for task in tasks for id_ in task.result()}
 
 
-async def _publish(bus: Bus, model: str, rounds: int) -> None:
-    for number in range(rounds):
-        key = workload_key(model)
+async def _publish(bus: Bus, model: str, rounds: int) -> list[str]:
+    key = workload_key(model)
+    ids = [event_id(MetricsSampled.event_type, key, f"bench|{number}") for number in range(rounds)]
+    for number, id_ in enumerate(ids):
         data = _sample(bus, key, HIGH if number % 2 == 0 else LOW)
-        id_ = event_id(MetricsSampled.event_type, key, f"bench|{number}")
         await bus.publish(bus.event(data, key, id=id_))
+    return ids
 
 
 def _sample(bus: Bus, key: ObjectKey, value: float) -> MetricsSampled:
