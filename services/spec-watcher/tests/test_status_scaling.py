@@ -108,6 +108,17 @@ def test_the_time_of_one_target_is_not_given_to_the_next() -> None:
     assert "lastScaleTime" not in world.status(key)["homogeneousStatus"]
 
 
+def test_the_time_of_a_namesake_before_the_target_is_not_kept() -> None:
+    world, key = single()
+    world.scaled[CHAT] = Scaled(str(CHAT), NOW_MS)
+    world.status(key)
+    reborn = serving("chat")
+    for second, kept in (("20", True), ("21", False)):
+        reborn["metadata"]["creationTimestamp"] = f"2023-11-14T22:13:{second}.900Z"
+        world.put(reborn, uid=f"the one of {second}")
+        assert ("lastScaleTime" in world.status(key)["homogeneousStatus"]) is kept
+
+
 def test_a_missing_target_is_told_and_found_when_it_comes() -> None:
     world, key = single()
     del world.objects[CHAT]

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from inferbus_contracts.conditions import condition, whole_seconds
+from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.errors import Problem
 from inferbus_contracts.events.route import ConditionFact
 from inferbus_contracts.keys import ObjectKey
@@ -120,9 +121,17 @@ def _target(
     scaled = view.scaled(target.key)
     if scaled is not None and scaled.uid == uid:
         status["lastScaleTime"] = whole_seconds(scaled.at_ms)
-    elif previous and previous["name"] == name and "lastScaleTime" in previous:
+    elif previous and previous["name"] == name and _is_since(stored, previous):
         status["lastScaleTime"] = previous["lastScaleTime"]
     return status
+
+
+def _is_since(stored: StoredObject | None, previous: Mapping[str, Any]) -> bool:
+    """Whether the time that was told is of this very target, and not of a namesake before it."""
+    created = stored.object["metadata"].get("creationTimestamp") if stored else None
+    return "lastScaleTime" in previous and (
+        created is None or whole_seconds(parse_time(created)) <= previous["lastScaleTime"]
+    )
 
 
 def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) -> dict[str, Any]:
