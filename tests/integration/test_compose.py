@@ -108,6 +108,8 @@ def test_pods_outlive_the_node_agent(services: dict[str, Any]) -> None:
     assert agent["pid"] == MACHINE
     assert machine["init"], "somebody must wait for children whose parent is gone"
     assert agent["environment"] == machine["environment"]
+    folder = machine["environment"]["INFERBUS_NODE_AGENT_DIRECTORY"]
+    assert agent["entrypoint"][1:3] == ["/opt/inferbus/after_machine.py", folder]
     shared = {target: mount["source"] for target, mount in mounts(machine).items()}
     assert {target: mounts(agent)[target]["source"] for target in shared} == shared
 

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from prometheus_client import CollectorRegistry
 
+from inferbus_shared.processes.identity import identify_child, own_identity, write_identity
 from inferbus_shared.telemetry import HealthServer
 from tests.support.compose import ROOT
 from tests.support.eventually import eventually
@@ -57,14 +58,19 @@ class Container:
         return found[name]
 
 
-@pytest.fixture
-def healthy() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("healthy", SCRIPTS / "healthy.py")
+def script(name: str) -> ModuleType:
+    """A script of the image, as a module."""
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def healthy() -> ModuleType:
+    return script("healthy")
 
 
 def test_an_instance_is_named_once_and_unlike_any_other(tmp_path: Path) -> None:
@@ -98,6 +104,31 @@ def test_pages_in_a_shared_network_have_an_address_of_their_own(
 
 def test_the_command_line_gets_its_arguments(tmp_path: Path) -> None:
     assert Container(tmp_path).start("cli", "apply", "-f", "a b")[:3] == ["apply", "-f", "a b"]
+
+
+def test_the_node_agent_waits_for_the_machine_that_lives_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_machine = script("after_machine")
+    note = tmp_path / script("machine").READY
+    earlier = subprocess.Popen(["sleep", "60"])
+    write_identity(note, identify_child(earlier.pid))
+    earlier.kill()
+    earlier.wait()
+    waited: list[float] = []
+
+    def appear(seconds: float) -> None:
+        waited.append(seconds)
+        write_identity(note, own_identity())
+
+    started: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(after_machine.time, "sleep", appear)
+    monkeypatch.setattr(
+        after_machine.os, "execvp", lambda program, words: started.append((program, words))
+    )
+    after_machine.main(tmp_path, ["start.sh", "x"])
+    assert len(waited) == 1, "the machine of before is gone, the one of now is there"
+    assert started == [("start.sh", ["start.sh", "x"])]
 
 
 async def test_a_container_is_ready_when_its_program_says_so(
