@@ -93,3 +93,24 @@ async def test_an_interrupt_ends_everything(tmp_path: Path, folder: Path, word: 
     assert "Traceback" not in text
     assert text.endswith("interrupted\n")
     assert left_of(folder) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_reader_that_goes_away_ends_everything(folder: Path) -> None:
+    with subprocess.Popen(
+        [*DEMO, "--dir", str(folder)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        for line in demo.stdout:
+            if line.startswith("Traffic:"):
+                break
+        demo.stdout.close()
+        assert demo.wait(100) == 130
+        assert "Traceback" not in demo.stderr.read()
+    assert left_of(folder) == []

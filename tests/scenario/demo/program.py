@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.scenario.demo.performance import Performance
 from tests.scenario.demo.platform_session import DemoError, command, demo_platform
-from tests.scenario.demo.screen import say, screen
+from tests.scenario.demo.screen import Listener, say, screen
 from tests.scenario.demo.summary import summary
 from tests.scenario.demo.targets import EXAMPLES, example_targets
 from tests.scenario.demo.trace import Trace, made_trace, read_trace, stretch
@@ -35,7 +35,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _as_interrupt)
     try:
-        _run(Console(), chosen)
+        _run(Listener(), chosen)
     except DemoError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -4,8 +4,12 @@ Invariant: nothing but plain text goes to what isn't a terminal.
 """
 
 import contextlib
+import os
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -78,6 +82,16 @@ def picture(view: View) -> Group:
         failed,
     )
     return Group("", progress, "", table)
+
+
+class Listener(Console):
+    """Standard output; when nobody reads it any more, that is an interrupt."""
+
+    def on_broken_pipe(self) -> None:
+        """Called instead of raising `BrokenPipeError`."""
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        signal.raise_signal(signal.SIGINT)
 
 
 class Screen:
