@@ -53,10 +53,14 @@ def number(value: float | None) -> str:
 
 
 def latency(milliseconds: float | None) -> str:
-    """`85ms`, `1.24s`; empty for None."""
+    """`85ms`, `1.24s`, `15.3s`, `115s`; empty for None."""
     if milliseconds is None:
         return ""
-    return f"{milliseconds:.0f}ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f}s"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f}ms"
+    seconds = milliseconds / 1000
+    decimals = 2 if seconds < 10 else 1 if seconds < 100 else 0
+    return f"{seconds:.{decimals}f}s"
 
 
 def clock_time(time_ms: int) -> str:

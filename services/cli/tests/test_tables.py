@@ -75,4 +75,5 @@ def test_a_number_has_four_digits(value: float | None, text: str) -> None:
 
 def test_latencies_and_times() -> None:
     assert [latency(None), latency(85.4), latency(1240)] == ["", "85ms", "1.24s"]
+    assert [latency(15_300), latency(115_300)] == ["15.3s", "115s"]
     assert clock_time(1_795_182_724_908) == "13:52:04.908"

@@ -76,7 +76,11 @@ def _become_server(config: dict[str, Any], socket_path: Path, outcome: int) -> N
         traceback.print_exc()
         os.write(outcome, _failed(f"{type(error).__name__}: {error}", None).to_json())
         os._exit(FAILED_CODE)
-    os.write(outcome, b"ready")
+    try:
+        os.write(outcome, b"ready")
+    except BrokenPipeError:  # whoever wanted it was ended meanwhile, and would never end it
+        socket_path.unlink(missing_ok=True)
+        os._exit(FAILED_CODE)
     os.close(outcome)
     try:
         server.run()

@@ -1,4 +1,8 @@
+import fcntl
+import json
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,6 +56,30 @@ def test_a_module_that_starts_a_thread_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError, match="thread") as caught:
         box.start(("process_stand_in_thread",))
     assert caught.value.problems[0].value == "process_stand_in_thread"
+
+
+def test_it_ends_when_whoever_wants_it_is_killed_meanwhile(tmp_path: Path) -> None:
+    gate, socket_path = tmp_path / "gate", tmp_path / "fork.sock"
+    os.mkfifo(gate)
+    config = {
+        "socket_path": str(socket_path),
+        "log_path": str(tmp_path / "fork.log"),
+        "preload": ["process_stand_in_gate"],
+    }
+    command = [sys.executable, "-m", "inferbus_shared.processes", json.dumps(config)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parent),
+        "PROCESS_STAND_IN_GATE": str(gate),
+    }
+    starter = subprocess.Popen(command, env=environment)
+    with gate.open("wb"):
+        starter.kill()
+        starter.wait()
+    with (tmp_path / "fork.sock.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert not socket_path.exists()
+    assert "Traceback" not in (tmp_path / "fork.log").read_text()
 
 
 def test_children_share_what_was_imported_before(tmp_path: Path) -> None:

@@ -116,11 +116,24 @@ def _remember(directory: PlatformDirectory, state: PlatformState | None) -> None
 def start_detached(directory: PlatformDirectory, tell: Callable[[str], None]) -> None:
     """Start a supervisor in the background and wait until it says that all is ready.
 
-    Raises `ProblemsError` with what it says when it isn't.
+    Raises `ProblemsError` with what it says when it isn't. Interrupted, it ends what it began, but
+    never what ran before.
     """
+    adopting = _lives(directory, NATS)
+    process = _start_supervisor(directory)
+    try:
+        _wait_until_ready(directory, process, tell)
+    except KeyboardInterrupt:
+        if not adopting:
+            process.terminate()
+            process.wait()
+        raise
+
+
+def _start_supervisor(directory: PlatformDirectory) -> subprocess.Popen[bytes]:
     directory.supervisor_file.unlink(missing_ok=True)
     with (directory.logs / "supervisor.log").open("ab") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "inferbus_cli.platform.supervisor", str(directory.root)],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -128,6 +141,11 @@ def start_detached(directory: PlatformDirectory, tell: Callable[[str], None]) ->
             start_new_session=True,
             cwd="/",
         )
+
+
+def _wait_until_ready(
+    directory: PlatformDirectory, process: subprocess.Popen[bytes], tell: Callable[[str], None]
+) -> None:
     deadline = time.monotonic() + START_SECONDS
     step = ""
     while time.monotonic() < deadline:
