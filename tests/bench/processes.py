@@ -38,7 +38,7 @@ def platform_processes(directory: PlatformDirectory) -> dict[int, ProcessUse]:
     """By pid; those that end meanwhile are left out."""
     parents = _parents()
     roots = {*_named(directory), *_mentioning(directory.root, parents)}
-    members = descendants(parents, roots & parents.keys()) - {os.getpid()}
+    members = descendants(parents, roots & parents.keys())
     used = (_use(pid) for pid in sorted(members))
     return {one.pid: one for one in used if one is not None}
 
