@@ -55,7 +55,7 @@ async def _serve(settings: RouterSettings, bus: BusSettings) -> None:
     stop = _stop_on_signals()
     if settings.table_file is not None:
         source = StaticTable(settings.table_file)
-        await _route(settings, bus, SystemClock(), source, SilentDemandSink(), stop)
+        await route_by(settings, bus, SystemClock(), source, SilentDemandSink(), stop)
         return
     connection = Connection(Service.ROUTER, bus)
     await connection.open()
@@ -64,13 +64,13 @@ async def _serve(settings: RouterSettings, bus: BusSettings) -> None:
         sayings = Sayings(Bus(connection, clock), bus.instance)
         telling = asyncio.ensure_future(sayings.run())
         source_of_parts = BusTable(Bus(connection, clock), sayings)
-        await _route(settings, bus, clock, source_of_parts, sayings, stop)
+        await route_by(settings, bus, clock, source_of_parts, sayings, stop)
         telling.cancel()
     finally:
         await connection.close()
 
 
-async def _route(
+async def route_by(
     settings: RouterSettings,
     bus: BusSettings,
     clock: SystemClock,
@@ -78,25 +78,33 @@ async def _route(
     sink: DemandSink,
     stop: asyncio.Event,
 ) -> None:
-    """Route until told to stop, then drain; fails when the source does."""
+    """Route by the source's table until told to stop, then drain; fails when the source does."""
     running = await start_router(settings, clock, bus.instance, sink)
     feeding = asyncio.ensure_future(source.run(running.router))
     stopped = asyncio.ensure_future(stop.wait())
+    ready = asyncio.ensure_future(running.router.ready.wait())
     try:
-        log.info(
-            "router listens on port %d, its metrics on port %d",
-            running.listener.port,
-            running.admin.port,
-        )
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        await asyncio.wait({feeding, stopped, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if running.router.ready.is_set():
+            await _accept(running)
         await _first_to_matter(feeding, stopped)
     finally:
-        feeding.cancel()
-        stopped.cancel()
+        for task in (feeding, stopped, ready):
+            task.cancel()
         stop.clear()
         log.info("router stops")
         await _drain(running, stop)
+
+
+async def _accept(running: RunningRouter) -> None:
+    await running.accept()
+    log.info(
+        "router listens on port %d, its metrics on port %d",
+        running.listener.port,
+        running.admin.port,
+    )
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 async def _drain(running: RunningRouter, again: asyncio.Event) -> None:

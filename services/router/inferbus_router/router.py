@@ -34,8 +34,8 @@ class Router:
     def __init__(self, name: str, state: RouterState, demand: DemandSink) -> None:
         """`name` tells this router from others in the demand it reports."""
         self.state = state
-        self.is_ready = False
-        """The first whole table was applied."""
+        self.ready = asyncio.Event()
+        """Set once the first whole table was applied."""
         self._name = name
         self._demand = demand
         self._sums = DemandSums(name)
@@ -96,7 +96,7 @@ class Router:
 
     def readiness(self) -> Page:
         """Whether requests should be sent here (routing spec 2.1)."""
-        if self.is_ready:
+        if self.ready.is_set():
             return message_page(200, "router is ready")
         return message_page(503, "router is not ready")
 
@@ -125,7 +125,7 @@ class Router:
 
     def snapshot_ended(self) -> None:
         """All parts that existed at the start were applied."""
-        self.is_ready = True
+        self.ready.set()
 
     # Demand.
 

@@ -30,21 +30,30 @@ _LINE_FORMATS: dict[str, LineFormat] = {"text": text_line, "json": json_line}
 
 @dataclass
 class RunningRouter:
-    """A router that serves, and what it consists of."""
+    """A router, and what it consists of; `accept` lets clients in."""
 
     router: Router
     listener: Listener
     """For clients."""
     admin: Listener
     """For operators."""
+    _clients: socket.socket
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
+
+    async def accept(self) -> None:
+        """Serve clients from now on. Until then their connections wait, or go to other workers.
+
+        Without a table every model would be unknown: a worker that starts anew must not say so.
+        """
+        await self.listener.open(self._clients)
 
     async def stop(self) -> None:
         """Drain, and stop; takes at most the grace period."""
         settings = self._settings
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
+        self._clients.close()
         self.router.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
@@ -55,7 +64,7 @@ class RunningRouter:
 async def start_router(
     settings: RouterSettings, clock: Clock, name: str, demand: DemandSink
 ) -> RunningRouter:
-    """A router that accepts clients, with an empty table; raises `ProblemsError`.
+    """A router with an empty table that accepts no clients yet; raises `ProblemsError`.
 
     `name` tells it from other routers in the demand it reports.
     """
@@ -88,8 +97,7 @@ async def start_router(
     admin = Listener(AdminPages(router, gauges), settings)
     await admin.open(sockets.admin)
     router.start()
-    await listener.open(sockets.clients)
-    return RunningRouter(router, listener, admin, settings, log, keeper)
+    return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper)
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,7 @@ async def start_router_under_test() -> AsyncIterator[StartRouter]:
         known = RouterSettings(**defaults | {"grace_seconds": 0} | settings)
         demand = RecordedDemand()
         running = await start_router(known, clock or SystemClock(), "router-1", demand)
+        await running.accept()
         started.append(RouterUnderTest(running, demand))
         return started[-1]
 

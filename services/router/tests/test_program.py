@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -14,7 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from services.router.tests.builders import route, route_key, server, server_key
+from inferbus_router.adapters_static import published
+from inferbus_router.main import route_by
+from inferbus_router.ports import SilentDemandSink, TableSink
+from inferbus_router.settings import RouterSettings
+from inferbus_shared.clock import SystemClock
+from inferbus_shared.settings import BusSettings
+from services.router.tests.builders import Entries, route, route_key, server, server_key
 from services.router.tests.client import Client, chat, patiently
 from services.router.tests.conftest import StartEngine
 from services.router.tests.engine import Engine, Turn
@@ -176,6 +183,44 @@ async def test_no_connection_is_refused_while_workers_behind_one_socket_are_repl
     listening.close()
 
     assert set(statuses) == {200}
+
+
+class LateTable:
+    """A `TableSource` whose table comes when it is let go."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.known = asyncio.Event()
+        self._entries: Entries = {
+            route_key("r"): route(),
+            server_key("ms"): server(engine.entry()),
+        }
+
+    async def run(self, sink: TableSink) -> None:
+        await self.known.wait()
+        sink.apply(published(self._entries, 1))
+        sink.snapshot_ended()
+
+
+async def test_a_worker_without_a_table_lets_clients_wait_and_never_says_not_found(
+    start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gc, "freeze", lambda: None)  # this process isn't the router's alone
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    settings = RouterSettings(
+        listen_fd=listening.detach(), http_port=0, access_log="off", drain_linger_seconds=0
+    )
+    late, stop = LateTable(await start_engine()), asyncio.Event()
+    routing = asyncio.create_task(
+        route_by(settings, BusSettings(), SystemClock(), late, SilentDemandSink(), stop)
+    )
+    client = await Client.connect(port)
+    asyncio.get_running_loop().call_later(0.3, late.known.set)
+    assert (await client.post(chat())).status == 200
+    client.close()
+    stop.set()
+    await patiently(routing)
 
 
 def run_program(**settings: object) -> subprocess.CompletedProcess[str]:
