@@ -7,7 +7,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from expansion_builders import open_model, playground
-from watching import Document, apply, find, gone, saying, spec_watcher, subjects, there, write
+from watching import (
+    Document,
+    apply,
+    delete,
+    find,
+    gone,
+    saying,
+    spec_watcher,
+    subjects,
+    there,
+    write,
+)
 
 from inferbus_contracts.services import Service
 from inferbus_contracts.topology import MEMBERS_BUCKET
@@ -91,6 +102,21 @@ async def test_what_the_other_left_undone_is_done(nats_server: NatsServer, tmp_p
             await gone(bus, "OpenModel/_/orphan")
             await there(bus, "BackendRuntime/_/vllm", "OpenModel/_/manifest")
             await eventually(lambda: count_of_facts(nats_server, "play"))
+
+
+async def test_what_went_while_the_other_slept_comes_back(nats_server: NatsServer) -> None:
+    route = "ModelRoute/default/play"
+    waiting = contextlib.AsyncExitStack()
+    async with waiting, nats_server.bus(Service.CLI) as bus:
+        async with spec_watcher(nats_server, "before"):
+            await apply(bus, open_model(), playground("play"))
+            await serving(bus, "play")
+        await waiting.enter_async_context(elder(nats_server))
+        async with spec_watcher(nats_server, "younger"):
+            await delete(bus, route)
+            assert await find(bus, route) is None
+            await waiting.aclose()
+            await there(bus, route)
 
 
 async def has_been_asked(bus: Bus, times: int) -> bool:
