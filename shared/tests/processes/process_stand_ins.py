@@ -1,6 +1,7 @@
 """Entry points that tests let a fork server start."""
 
 import ctypes
+import gc
 import json
 import os
 import random
@@ -62,6 +63,7 @@ def describe(argv: list[str]) -> int:
         "command_line": Path("/proc/self/cmdline").read_bytes().rstrip(b"\0").decode(),
         "random": random.random(),
         "threads": threading.active_count(),
+        "collects_garbage": gc.isenabled(),
     }
     Path(argv[0]).write_text(json.dumps(found))
     return 0

@@ -108,6 +108,7 @@ def test_nothing_of_the_fork_server_is_left(sandbox: Sandbox) -> None:
     }
     assert found["argv"][1] == "second"
     assert found["threads"] == 1
+    assert found["collects_garbage"]
 
 
 def test_nothing_depends_on_how_the_fork_server_was_started(tmp_path: Path) -> None:
