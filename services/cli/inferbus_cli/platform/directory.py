@@ -6,12 +6,12 @@ stands in its folder and nowhere else.
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
 from inferbus_contracts.services import Service
@@ -174,7 +174,7 @@ def _no_platform(root: Path) -> Problem:
     )
 
 
-def _broken(path: Path, fault: ErrorDetails) -> Problem:
+def _broken(path: Path, fault: Mapping[str, Any]) -> Problem:
     return Problem(
         code=ErrorCode.BAD_SETTING,
         message=f"the platform's own record is broken: {fault['msg']}",
