@@ -1,23 +1,25 @@
 """A folder of manifests on a real server: what stands in it is there, what left it goes."""
 
-import asyncio
-import contextlib
-import itertools
-import os
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
+from folder_world import (
+    count_of_rejections,
+    holds,
+    is_told,
+    key,
+    model,
+    names,
+    uid,
+    watching,
+)
 from watching import (
-    Document,
     apply,
     delete,
     find,
     gone,
     last_sequence,
-    listed,
     spec_watcher,
     subjects,
     there,
@@ -30,43 +32,8 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.objects.secrets import SecretFiles
-from inferbus_spec_watcher import folder as folder_module
-from inferbus_spec_watcher.folder_files import look_around
-from inferbus_spec_watcher.policy_folder import Look
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
-
-
-def model(name: str, family: str = "opt") -> Document:
-    """The smallest object there is."""
-    return {
-        "apiVersion": "llmaz.io/v1alpha1",
-        "kind": "OpenModel",
-        "metadata": {"name": name},
-        "spec": {"familyName": family, "source": {"modelHub": {"modelID": f"x/{name}"}}},
-    }
-
-
-def key(name: str) -> str:
-    return f"OpenModel/_/{name}"
-
-
-async def names(bus: Bus) -> set[str]:
-    return {one["metadata"]["name"] for one in await listed(bus, "OpenModel")}
-
-
-async def holds(bus: Bus, *expected: str) -> None:
-    """Returns once the models are these and no others."""
-
-    async def same() -> bool:
-        return await names(bus) == set(expected)
-
-    await eventually(same, what=f"the models are {expected}")
-
-
-async def uid(bus: Bus, name: str) -> str:
-    (found,) = await there(bus, key(name))
-    return str(found["metadata"]["uid"])
 
 
 @pytest.fixture
@@ -74,15 +41,6 @@ def folder(tmp_path: Path) -> Path:
     found = tmp_path / "manifests"
     found.mkdir()
     return found
-
-
-@contextlib.asynccontextmanager
-async def watching(server: NatsServer, folder: Path, instance: str = "w") -> AsyncIterator[Bus]:
-    async with (
-        spec_watcher(server, instance, folder=folder, secrets=folder.parent / "secrets"),
-        server.bus(Service.CLI) as bus,
-    ):
-        yield bus
 
 
 async def test_files_are_applied_changed_and_removed(nats_server: NatsServer, folder: Path) -> None:
@@ -142,14 +100,6 @@ async def test_objects_of_others_stay_and_so_does_what_others_have_a_part_in(
         await holds(bus, "by-hand", "shared")
 
 
-async def rejections(server: NatsServer) -> dict[str, int]:
-    return await subjects(server, "spec.rejected")
-
-
-async def count_of_rejections(server: NatsServer) -> int:
-    return sum((await rejections(server)).values())
-
-
 async def test_a_bad_file_is_told_once_and_stops_no_other(
     nats_server: NatsServer, folder: Path
 ) -> None:
@@ -174,10 +124,6 @@ async def test_a_bad_file_is_told_once_and_stops_no_other(
         assert await names(bus) == {"before", "b", "c", "d"}
         write(folder / "a.yaml", model("a"))
         await holds(bus, "a", "b", "c", "d")
-
-
-async def is_told(server: NatsServer, count: int) -> bool:
-    return await count_of_rejections(server) == count
 
 
 async def test_a_rejection_names_file_line_field_and_what_to_do(
@@ -225,7 +171,7 @@ async def test_the_order_of_files_makes_no_difference(
     write(folder / "b-policy.yaml", policy)
     async with watching(nats_server, folder) as bus:
         await there(bus, "AutoscalingPolicyBinding/default/scale")
-        assert await rejections(nats_server) == {}
+        assert await count_of_rejections(nats_server) == 0
 
 
 async def test_an_object_in_two_files_is_told_and_stays_that_of_the_first(
@@ -240,145 +186,6 @@ async def test_an_object_in_two_files_is_told_and_stays_that_of_the_first(
         await holds(bus, "a", "b")
         (found,) = await there(bus, key("a"))
         assert found["spec"]["familyName"] == "other"
-
-
-async def test_a_file_that_is_being_written_deletes_nothing(
-    nats_server: NatsServer, folder: Path
-) -> None:
-    file = folder / "a.yaml"
-    write(file, model("a"), model("b"))
-    async with watching(nats_server, folder) as bus:
-        await holds(bus, "a", "b")
-        kept = await uid(bus, "b")
-        file.write_text(yaml.safe_dump(model("a")))
-        async with being_written(file):
-            write(folder / "c.yaml", model("c"))
-            await there(bus, key("c"))
-            assert await uid(bus, "b") == kept
-            file.write_text(yaml.safe_dump_all([model("a"), model("b"), model("d")]))
-        await holds(bus, "a", "b", "c", "d")
-        assert await uid(bus, "b") == kept
-
-
-async def test_an_object_on_its_way_into_a_file_that_is_being_written_stays(
-    nats_server: NatsServer, folder: Path
-) -> None:
-    write(folder / "a.yaml", model("a"), model("moves"))
-    write(folder / "b.yaml", model("b"))
-    async with watching(nats_server, folder) as bus:
-        await holds(bus, "a", "b", "moves")
-        before = await uid(bus, "moves")
-        async with being_written(folder / "b.yaml"):
-            write(folder / "a.yaml", model("a"))
-            write(folder / "c.yaml", model("c"))
-            await there(bus, key("c"))
-            write(folder / "d.yaml", model("d"))
-            await there(bus, key("d"))
-            assert await uid(bus, "moves") == before
-        write(folder / "b.yaml", model("b"), model("moves"))
-        (folder / "c.yaml").unlink()
-        await holds(bus, "a", "b", "d", "moves")
-        assert await uid(bus, "moves") == before
-
-
-async def test_a_file_that_is_away_for_a_moment_takes_nothing_along(
-    nats_server: NatsServer, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many a program removes a file before it writes it anew."""
-    away: list[str] = []
-
-    def forgetful(root: Path) -> dict[str, Look]:
-        hidden = away.pop() if away else None
-        return {name: look for name, look in look_around(root).items() if name != hidden}
-
-    monkeypatch.setattr(folder_module, "look_around", forgetful)
-    write(folder / "a.yaml", model("a"))
-    write(folder / "b.yaml", model("b"))
-    async with watching(nats_server, folder) as bus:
-        await holds(bus, "a", "b")
-        before = await uid(bus, "a")
-        away.append("a.yaml")
-        await eventually(lambda: not away)
-        write(folder / "c.yaml", model("c"))
-        await holds(bus, "a", "b", "c")
-        assert await uid(bus, "a") == before
-
-
-@contextlib.asynccontextmanager
-async def being_written(file: Path) -> AsyncIterator[None]:
-    """Its time changes all the while, as that of a file that somebody writes to does."""
-    times = itertools.count(2**62)
-
-    def touch() -> None:
-        now_ns = next(times)
-        os.utime(file, ns=(now_ns, now_ns))
-
-    async def keep_touching() -> None:
-        while True:
-            touch()
-            await asyncio.sleep(0.005)
-
-    touch()
-    touching = asyncio.create_task(keep_touching())
-    try:
-        yield
-    finally:
-        touching.cancel()
-
-
-async def test_a_folder_that_is_not_there_deletes_nothing_and_is_told(
-    nats_server: NatsServer, folder: Path
-) -> None:
-    write(folder / "a.yaml", model("a"))
-    missing = folder.parent / "missing"
-    async with watching(nats_server, missing) as bus:
-        await eventually(lambda: is_told(nats_server, 1))
-        move(folder, missing)
-        before = await uid(bus, "a")
-        move(missing, folder)
-        await eventually(lambda: is_told(nats_server, 2))
-        assert await uid(bus, "a") == before
-        move(folder, missing)
-        write(missing / "b.yaml", model("b"))
-        await holds(bus, "a", "b")
-        assert await uid(bus, "a") == before
-
-
-async def test_a_file_in_place_of_the_folder_deletes_nothing_and_is_told(
-    nats_server: NatsServer, folder: Path
-) -> None:
-    write(folder / "a.yaml", model("a"))
-    async with watching(nats_server, folder) as bus:
-        before = await uid(bus, "a")
-        move(folder, folder.parent / "away")
-        write(folder, model("b"))
-        await eventually(lambda: is_told(nats_server, 1))
-        assert await uid(bus, "a") == before
-        assert await names(bus) == {"a"}
-
-
-def move(source: Path, destination: Path) -> None:
-    source.rename(destination)
-
-
-async def test_a_folder_that_cannot_be_listed_deletes_nothing(
-    nats_server: NatsServer, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    locked = folder / "team"
-    locked.mkdir()
-    write(locked / "a.yaml", model("a"))
-    async with watching(nats_server, folder) as bus:
-        await holds(bus, "a")
-        scandir = os.scandir
-
-        def refusing(path: str | Path) -> object:
-            if Path(path) == locked:
-                raise PermissionError(13, "Permission denied", str(path))
-            return scandir(path)
-
-        monkeypatch.setattr(os, "scandir", refusing)
-        await eventually(lambda: is_told(nats_server, 1))
-        assert await names(bus) == {"a"}
 
 
 async def test_secrets_leave_no_value_on_the_bus(nats_server: NatsServer, folder: Path) -> None:
