@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterator
 
 import pytest
 
@@ -10,6 +12,7 @@ from inferbus_cli.platform.overview import SUPERVISOR
 from inferbus_cli.platform.plan import NATS
 from inferbus_contracts.catalog import Stream
 from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.events.scaling import ScalingDecided
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import ROOT
@@ -40,6 +43,15 @@ PROCESSES = (
 )
 
 
+ON_THE_WAY_OF_A_DECISION = (
+    NATS,
+    Service.AUTOSCALER,
+    Service.WORKLOAD_RECONCILER,
+    Service.SPEC_WATCHER,
+)
+ON_THE_WAY_TO_A_DECISION = (NATS, Service.AUTOSCALER, Service.OPTIMIZER)
+
+
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
     with running_platform("--startup", "0", environment=QUICK) as platform:
@@ -57,11 +69,36 @@ def test_every_process_is_killed(platform: Platform) -> None:
     assert set(PROCESSES) == platform.processes().keys() - {SUPERVISOR}
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+async def at_once(_: Bus) -> None:
+    """In the middle of nothing in particular."""
+
+
+async def at_a_sample(bus: Bus) -> None:
+    """While deciders look at a sample that asks for another number."""
+    await anext(bus.events(bus.follow(MetricsSampled.event_type, Start.new())))
+
+
+async def at_a_decision(bus: Bus) -> None:
+    """Between a decision, its way to the pods, and the acknowledgement of what led to it."""
+    await anext(bus.events(bus.follow(ScalingDecided.event_type, Start.new())))
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [
+        *((name, at_once) for name in PROCESSES),
+        *((name, at_a_decision) for name in ON_THE_WAY_OF_A_DECISION),
+        *((name, at_a_sample) for name in ON_THE_WAY_TO_A_DECISION),
+    ],
+)
 async def test_a_killed_process_comes_back_and_nothing_is_lost_or_doubled(
-    platform: Platform, name: str
+    platform: Platform, name: str, moment: Callable[[Bus], Coroutine[None, None, None]]
 ) -> None:
-    async with fleet_on(platform) as fleet, running_load(platform.router) as load:
+    async with (
+        fleet_on(platform) as fleet,
+        platform.bus() as bus,
+        running_load(platform.router) as load,
+    ):
         now, then = (1, 3) if await fleet.replicas() == 1 else (3, 1)
         fleet.load(load, now)
         await fleet.scaled(now)
@@ -70,8 +107,11 @@ async def test_a_killed_process_comes_back_and_nothing_is_lost_or_doubled(
         assert len(steady) == STEADY_REPLICAS
 
         await answers(load, 10)
-        killed = platform.kill(name)
+        killed = platform.pid(name)
+        waiting = asyncio.create_task(moment(bus))
         fleet.load(load, then)
+        await waiting
+        os.kill(killed, signal.SIGKILL)
         await fleet.back(name, killed)
         await fleet.scaled(then)
         await answers(load, 10)

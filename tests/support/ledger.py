@@ -203,9 +203,10 @@ def _wrong_answers(ledger: Ledger) -> Iterator[str]:
 
 
 def _wrong_generations(ledger: Ledger) -> Iterator[str]:
-    """Only an applied decision scales, and no generation comes twice.
+    """Only an answered decision scales, and generations never go back.
 
-    A change may follow so soon that the one before it is never told: facts are levels.
+    A change may follow so soon that the one before it is never told: facts are levels. And whoever
+    died between scaling and answering finds its own change there, and answers `unchanged`.
     """
     generations: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for change in ledger.changes:
@@ -221,7 +222,7 @@ def _wrong_generations(ledger: Ledger) -> Iterator[str]:
             for answer in ledger.answers
             if isinstance(answer.data, ScalingApplied)
             and answer.data.uid == uid
-            and answer.data.outcome is ApplyOutcome.APPLIED
+            and answer.data.outcome in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED)
         }
         scaled = {generation for manager, generation in seen if manager == _SCALED}
         if not scaled <= applied:
