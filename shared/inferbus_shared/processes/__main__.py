@@ -118,13 +118,9 @@ def _raise_limit_of_open_files() -> None:
 def preload(modules: Iterable[str]) -> None:
     """Import what children will need and keep the collector away from it.
 
-    Imports make few cycles and many objects: a collector that looks at them all again and again
-    costs a fifth of the start.
-
     Raises `ProblemsError` for a module that can't be imported or that starts a thread: a fork
     copies one thread only, and locks that others hold stay locked for ever.
     """
-    gc.disable()
     for module in modules:
         try:
             importlib.import_module(module)
@@ -134,7 +130,6 @@ def preload(modules: Iterable[str]) -> None:
             raise ProblemsError(_failed("importing it starts threads", module))
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def _failed(message: str, module: str | None) -> Problem:
