@@ -1,4 +1,4 @@
-"""A good manifest of each kind, and what can be wrong with it: one defect at a time.
+"""What can be wrong with a manifest: a good one of each kind, with one defect at a time.
 
 Invariant: a defect's manifest has exactly one line marked `# here`, which is the line that the
 platform must name.
@@ -6,163 +6,9 @@ platform must name.
 
 from dataclasses import dataclass
 
+from tests.scenario.good_manifests import GOOD, NETWORKING
+
 MARK = "# here"
-
-WORKLOAD = "workload.serving.volcano.sh/v1alpha1"
-NETWORKING = "networking.serving.volcano.sh/v1alpha1"
-LLMAZ = "llmaz.io/v1alpha1"
-LLMAZ_INFERENCE = "inference.llmaz.io/v1alpha1"
-
-GOOD = {
-    "ModelServing": f"""\
-apiVersion: {WORKLOAD}
-kind: ModelServing
-metadata:
-  name: serving
-spec:
-  replicas: 0
-  schedulerName: volcano
-  template:
-    roles:
-    - name: main
-      replicas: 1
-      workerReplicas: 0
-      entryTemplate:
-        spec:
-          containers:
-          - name: engine
-            image: vllm/vllm-openai:v0.9.0
-""",
-    "ModelBooster": f"""\
-apiVersion: {WORKLOAD}
-kind: ModelBooster
-metadata:
-  name: booster
-spec:
-  backends:
-  - name: main
-    type: vLLM
-    modelURI: hf://org/model
-    minReplicas: 1
-    maxReplicas: 1
-    workers:
-    - type: server
-      image: vllm/vllm-openai:v0.9.0
-      replicas: 1
-      pods: 1
-""",
-    "AutoscalingPolicy": f"""\
-apiVersion: {WORKLOAD}
-kind: AutoscalingPolicy
-metadata:
-  name: policy
-spec:
-  tolerancePercent: 10
-  metrics:
-  - metricName: kthena:num_requests_waiting
-    targetValue: 10
-""",
-    "AutoscalingPolicyBinding": f"""\
-apiVersion: {WORKLOAD}
-kind: AutoscalingPolicy
-metadata:
-  name: bound
-spec:
-  metrics:
-  - metricName: kthena:num_requests_waiting
-    targetValue: 10
----
-apiVersion: {WORKLOAD}
-kind: AutoscalingPolicyBinding
-metadata:
-  name: binding
-spec:
-  policyRef:
-    name: bound
-  homogeneousTarget:
-    target:
-      targetRef:
-        kind: ModelServing
-        name: serving
-    minReplicas: 1
-    maxReplicas: 3
-""",
-    "ModelServer": f"""\
-apiVersion: {NETWORKING}
-kind: ModelServer
-metadata:
-  name: server
-spec:
-  inferenceEngine: vLLM
-  workloadSelector:
-    matchLabels:
-      app: chat
-  workloadPort:
-    port: 8000
-""",
-    "ModelRoute": f"""\
-apiVersion: {NETWORKING}
-kind: ModelRoute
-metadata:
-  name: route
-spec:
-  modelName: chat
-  rules:
-  - name: all
-    targetModels:
-    - modelServerName: server
-""",
-    "OpenModel": f"""\
-apiVersion: {LLMAZ}
-kind: OpenModel
-metadata:
-  name: opt-125m
-spec:
-  familyName: opt
-  source:
-    modelHub:
-      modelID: facebook/opt-125m
-""",
-    "Playground": f"""\
-apiVersion: {LLMAZ_INFERENCE}
-kind: Playground
-metadata:
-  name: playground
-spec:
-  replicas: 1
-  modelClaim:
-    modelName: opt-125m
-""",
-    "Service": f"""\
-apiVersion: {LLMAZ_INFERENCE}
-kind: Service
-metadata:
-  name: service
-spec:
-  modelClaims:
-    models:
-    - name: opt-125m
-  workloadTemplate:
-    size: 1
-    workerTemplate:
-      spec:
-        containers:
-        - name: model-runner
-          image: vllm/vllm-openai:v0.9.0
-""",
-    "BackendRuntime": f"""\
-apiVersion: {LLMAZ_INFERENCE}
-kind: BackendRuntime
-metadata:
-  name: runtime
-spec:
-  image: vllm/vllm-openai
-  version: v0.9.0
-  recommendedConfigs:
-  - name: default
-""",
-}
-"""By kind; each is a whole file that is accepted."""
 
 
 @dataclass(frozen=True)
@@ -436,14 +282,7 @@ DEFECTS = (
         "kind",
         "ModelSever",
     ),
-    Defect(
-        "ModelServer",
-        "no kind",
-        "\nkind: ModelServer\n",
-        "  # here\n",
-        "IB-1005",
-        "kind",
-    ),
+    Defect("ModelServer", "no kind", "\nkind: ModelServer\n", "  # here\n", "IB-1005", "kind"),
     Defect(
         "ModelServer",
         "name that DNS has no room for",
@@ -462,15 +301,7 @@ DEFECTS = (
         "",
         "inferenceEngine",
     ),
-    Defect(
-        "ModelServer",
-        "no number",
-        "port: 8000",
-        "port: .nan  # here",
-        "IB-1001",
-        "",
-        ".nan",
-    ),
+    Defect("ModelServer", "no number", "port: 8000", "port: .nan  # here", "IB-1001", "", ".nan"),
     Defect(
         "ModelServer",
         "tab",

@@ -28,7 +28,8 @@ from inferbus_contracts.subjects import wildcard
 from inferbus_shared.bus.follow import Follower, Start
 from inferbus_shared.manifests import read_manifests
 from tests.scenario.bad_input import BAD_INPUT, NO_PLATFORM, refusal, refusals, refused_apply
-from tests.scenario.bad_manifests import DEFECTS, GOOD, Defect
+from tests.scenario.bad_manifests import DEFECTS, Defect
+from tests.scenario.good_manifests import GOOD
 from tests.support.eventually import eventually
 from tests.support.platform import Platform, model_manifests, running_platform
 
