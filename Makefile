@@ -43,7 +43,7 @@ test: setup ## unit and integration tests
 
 .PHONY: test-slow
 test-slow: setup ## the slow tiers: kills, restarts, faults, Docker
-	@$(RUN) pytest -n 2 -m "slow or docker"
+	@$(RUN) pytest -n 2 --dist loadfile -m "slow or docker"
 
 .PHONY: test-all
 test-all: test test-slow ## both
