@@ -20,6 +20,7 @@ $(TOOLS)/bin/uv:
 
 $(STAMP): uv.lock pyproject.toml contracts/pyproject.toml shared/pyproject.toml $(wildcard services/*/pyproject.toml) | $(filter $(TOOLS)/bin/uv,$(UV))
 	@$(UV) sync --locked --quiet --compile-bytecode
+	@$(RUN) python -m compileall -q contracts shared services
 	@touch $@
 
 .PHONY: setup
