@@ -4,8 +4,7 @@ import pytest
 
 from inferbus_cli.platform.directory import PlatformState
 from inferbus_cli.platform.plan import MOST_PROCESSES, SERVICES, SINGLE
-from inferbus_cli.platform.policy_wishes import unfulfilled, wanted_instances
-from inferbus_cli.platform.starting import Wishes
+from inferbus_cli.platform.wishes import Wishes, unfulfilled, wanted_instances
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 
 STATE = PlatformState(

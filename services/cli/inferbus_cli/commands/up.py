@@ -10,9 +10,7 @@ from inferbus_cli.options import command as described
 from inferbus_cli.options import dir_option
 from inferbus_cli.platform.directory import PlatformDirectory, PlatformState
 from inferbus_cli.platform.plan import DEFAULT_STARTUP_SECONDS, SIMULATOR_PREFIX
-from inferbus_cli.platform.policy_wishes import unfulfilled, wanted_instances
 from inferbus_cli.platform.starting import (
-    Wishes,
     forgetting_failure,
     inferbus_settings,
     is_supervised,
@@ -20,6 +18,7 @@ from inferbus_cli.platform.starting import (
     start_detached,
 )
 from inferbus_cli.platform.supervisor import Supervisor
+from inferbus_cli.platform.wishes import Wishes, unfulfilled, wanted_instances
 from inferbus_contracts.errors import ProblemsError
 
 

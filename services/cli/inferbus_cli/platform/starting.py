@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from inferbus_cli.platform.directory import PlatformDirectory, PlatformState
 from inferbus_cli.platform.embedded_nats import free_port
 from inferbus_cli.platform.plan import NATS
 from inferbus_cli.platform.report import FAILED, READY, SupervisorReport
+from inferbus_cli.platform.wishes import Wishes
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_shared.disk import refused
@@ -27,17 +27,6 @@ ChoiceT = TypeVar("ChoiceT")
 START_SECONDS = 120.0
 _POLL_SECONDS = 0.03
 _UNUSABLE = "the platform's folder can't be used"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What `up` was asked for; None leaves it as it was, or at its default."""
-
-    router_port: int | None = None
-    clock_rate: float | None = None
-    engines: str | None = None
-    instances: Mapping[str, int] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 DEFAULT_ROUTER_PORT = 8080

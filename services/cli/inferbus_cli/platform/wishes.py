@@ -3,7 +3,8 @@
 Pure. Invariant: a wish that isn't fulfilled is told; none is passed over.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from inferbus_cli.platform.directory import PlatformState
@@ -14,12 +15,22 @@ from inferbus_cli.platform.plan import (
     PlatformOptions,
     instances_of,
 )
-from inferbus_cli.platform.starting import Wishes
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
 
 MOST_INSTANCES = 8
 """Of one service: as many as an inbox has partitions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What `up` was asked for; None leaves it as it was, or at its default."""
+
+    router_port: int | None = None
+    clock_rate: float | None = None
+    engines: str | None = None
+    instances: Mapping[str, int] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def wanted_instances(texts: Sequence[str]) -> dict[str, int]:
