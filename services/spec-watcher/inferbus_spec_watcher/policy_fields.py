@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inferbus_contracts.canonical import canonical_json
+
 Fields = Mapping[str, Any]
 """Leaf values by path."""
 
@@ -68,7 +70,7 @@ def merge(
     claimed = applied_fields(document)
     others = {name: paths for name, paths in owners.items() if name != manager}
     opposing = {} if force else {n: paths for n, paths in others.items() if n not in yielding}
-    conflicts = tuple(_conflicts(stored, opposing, claimed))
+    conflicts = tuple(_conflicts(stored, opposing, claimed, document))
     result = copy.deepcopy(dict(stored))
     kept = frozenset[str](claimed).union(*others.values())
     for path in owners.get(manager, frozenset()) - kept:
@@ -81,7 +83,9 @@ def merge(
     return Merge(result, {name: paths for name, paths in left.items() if paths} | own, conflicts)
 
 
-def _conflicts(stored: Mapping[str, Any], others: Owners, claimed: Fields) -> Iterator[Conflict]:
+def _conflicts(
+    stored: Mapping[str, Any], others: Owners, claimed: Fields, document: Mapping[str, Any]
+) -> Iterator[Conflict]:
     told: set[tuple[str, str]] = set()
     for path, value in claimed.items():
         place = _replaced_place(stored, path, value)
@@ -90,7 +94,8 @@ def _conflicts(stored: Mapping[str, Any], others: Owners, claimed: Fields) -> It
         for name, paths in others.items():
             if (place, name) not in told and _owns_any(paths, place):
                 told.add((place, name))
-                yield Conflict(place, name, get_field(stored, place), value)
+                theirs, ours = get_field(stored, place), get_field(document, place)
+                yield Conflict(place, name, theirs, ours)
 
 
 def _replaced_place(stored: Mapping[str, Any], path: str, value: Any) -> str | None:
@@ -108,7 +113,12 @@ def _replaced_place(stored: Mapping[str, Any], path: str, value: Any) -> str | N
 
 
 def _is_fulfilled(found: Any, value: Any) -> bool:
-    return bool(found == value) or (value == {} and isinstance(found, Mapping))
+    return _same(found, value) or (value == {} and isinstance(found, Mapping))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """As JSON: in Python, true equals 1."""
+    return bool(one == other) and canonical_json(one) == canonical_json(other)
 
 
 def _owns_any(paths: frozenset[str], place: str) -> bool:
@@ -122,7 +132,7 @@ def _unchanged(
     return frozenset(
         path
         for path in paths
-        if (before := get_field(stored, path)) == (after := get_field(result, path))
+        if _same(before := get_field(stored, path), after := get_field(result, path))
         or (isinstance(before, Mapping) and isinstance(after, Mapping))
     )
 

@@ -178,6 +178,14 @@ def test_a_yielding_manager_gives_its_fields_up_without_a_conflict() -> None:
     assert taken.object == document(a=5)
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, True), (0, False), ([1], [True])])
+def test_true_is_not_one(before: Any, after: Any) -> None:
+    first = merge({}, {}, document(a=before), "cli")
+    own = merge(first.object, first.owners, document(a=after), "cli")
+    assert repr(own.object) == repr(document(a=after))
+    assert merge(first.object, first.owners, document(a=after), "folder").conflicts
+
+
 def test_a_list_is_one_value() -> None:
     first = merge({}, {}, document(a=[{"n": 1}]), "cli")
     assert merge(first.object, first.owners, document(a=[{"n": 1}, {"n": 2}]), "folder").conflicts
@@ -193,7 +201,11 @@ def test_a_value_in_place_of_anothers_mapping_is_a_conflict_and_force_replaces_i
 ) -> None:
     first = merge({}, {}, document(a=theirs), "cli")
     contested = merge(first.object, first.owners, document(a=ours), "folder")
-    assert {conflict.manager for conflict in contested.conflicts} == {"cli"}
+    (conflict,) = contested.conflicts
+    assert conflict.manager == "cli"
+    assert conflict.path in ("/spec/a", "/spec/a/x")
+    assert conflict.theirs == get_field(first.object, conflict.path)
+    assert conflict.ours == get_field(document(a=ours), conflict.path)
     taken = merge(first.object, first.owners, document(a=ours), "folder", force=True)
     assert taken.object == document(a=ours)
     assert set(taken.owners) == {"folder"}, "nothing of cli's is left"
