@@ -66,6 +66,8 @@ class DecisionHandler:
         await self._carry_out(event, from_decided(decided.id, event.key, decided.data))
 
     async def _carry_out(self, event: Received[EventData], decision: ScaleDecision) -> None:
+        if event.deliveries > 1 and await self._is_answered(event, decision.target):
+            return
         target = await self._target(decision.target)
         wanted = decide_scale(decision, target, self._orders, self._bus.clock.now_ms())
         if not isinstance(wanted, ScalingApplied):
@@ -83,6 +85,11 @@ class DecisionHandler:
         # The outcome is left out: handled a second time, an applied decision looks unchanged.
         id_ = event_id(ScalingApplied.event_type, key, f"{decision.decision_id}|{event.id}")
         await self._bus.publish(self._bus.event(wanted, key, id=id_, cause=event))
+
+    async def _is_answered(self, event: Received[EventData], target: ObjectKey) -> bool:
+        """Whether only the acknowledgement was lost; the server forgets ids after two minutes."""
+        last = await self._bus.last(ScalingApplied.event_type, target)
+        return last is not None and last.envelope.causation_id == event.id
 
     async def _target(self, key: ObjectKey) -> ScaleTarget | None:
         try:

@@ -21,6 +21,7 @@ from inferbus_contracts.events.scaling import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
+from inferbus_contracts.resources.annotations import DECISION_ID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class ScaleTarget:
     generation: int
     replicas: int | None
     """None when the object has no such role."""
+    decision_id: str = ""
+    """The decision that its number comes from; empty where it comes from somebody else."""
 
 
 def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> ScaleDecision:
@@ -80,7 +83,10 @@ def read_target(document: Mapping[str, Any], target: ObjectKey) -> ScaleTarget:
         own = (role for role in roles if role.get("name") == target.role)
         replicas = next((role.get("replicas", 1) for role in own), None)
     return ScaleTarget(
-        uid=metadata["uid"], generation=metadata.get("generation", 1), replicas=replicas
+        uid=metadata["uid"],
+        generation=metadata.get("generation", 1),
+        replicas=replicas,
+        decision_id=(metadata.get("annotations") or {}).get(DECISION_ID, ""),
     )
 
 
@@ -90,7 +96,8 @@ def decide_scale(
     """The request to make, or what became of the decision without one.
 
     `target` is None when the object doesn't exist; `now_ms` is virtual time. A target that already
-    has the number is never a conflict, whatever else changed about it.
+    has the number is never a conflict, whatever else changed about it; where this very decision
+    gave it that number, it was applied, though nobody heard of it.
     """
     if target is None:
         return _outcome(decision, ApplyOutcome.FAILED, None, "the target doesn't exist")
@@ -103,7 +110,8 @@ def decide_scale(
     if decision.apply == "advise":
         return _outcome(decision, ApplyOutcome.ADVISED, target, "the policy only advises")
     if target.replicas == decision.replicas:
-        return _outcome(decision, ApplyOutcome.UNCHANGED, target)
+        own = target.decision_id == decision.decision_id
+        return _outcome(decision, ApplyOutcome.APPLIED if own else ApplyOutcome.UNCHANGED, target)
     freeze = orders.freeze(decision.target, now_ms)
     if freeze is not None:
         message = f"{freeze.scope} is frozen by {freeze.order.who}: {freeze.order.why}"

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.service import Runtime
+from inferbus_shared.bus.store import store
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture
 from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
@@ -124,8 +126,25 @@ async def answers(bus: Bus) -> list[ScalingApplied]:
         event.data
         async for message in bus.follow("scaling.applied", Start.everything()).snapshot()
         for event in [await bus.read(message)]
-        if isinstance(event.data, ScalingApplied)
+        if isinstance(event.data, ScalingApplied) and event.key == KEY
     ]
+
+
+async def forget_ids(server: NatsServer, bus: Bus) -> None:
+    """As the server does by itself when its window is over."""
+    async with server.connection() as connection:
+        config = (await api(connection, "STREAM.INFO.FACTS"))["config"]
+        await api(connection, "STREAM.UPDATE.FACTS", config | {"duplicate_window": 10**8})
+    fact = ScalingApplied(
+        decision_id="d", outcome=ApplyOutcome.UNCHANGED, replicas=1, generation=1, uid="u"
+    )
+    probe = bus.event(fact, KEY._replace(name="probe"), id="probe")
+
+    async def is_forgotten() -> bool:
+        return not (await store(bus.connection, probe)).duplicate
+
+    assert await is_forgotten()
+    await eventually(is_forgotten)
 
 
 async def sequences(server: NatsServer) -> tuple[int, int]:
@@ -189,8 +208,13 @@ async def test_a_decision_that_is_handled_twice_is_answered_once(nats_server: Na
 
         client = ObjectClient(bus, "workload-reconciler")
         substrate = ProcessSubstrate(ObjectPicture(bus), client, "local")
+        handler = DecisionHandler(bus, substrate, client, Orders())
         for _ in "a crash before the acknowledgement", "and the redelivery":
-            await DecisionHandler(bus, substrate, client, Orders()).handle(decided, None)
+            await handler.handle(decided, None)
+        assert [item.outcome for item in await answers(bus)] == [ApplyOutcome.APPLIED]
+
+        await forget_ids(nats_server, bus)
+        await handler.handle(replace(decided, deliveries=2), None)
         assert [item.outcome for item in await answers(bus)] == [ApplyOutcome.APPLIED]
 
 

@@ -19,6 +19,7 @@ from inferbus_contracts.events.scaling import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
+from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_workload_reconciler.policy_scaling import (
     ScaleDecision,
     ScaleTarget,
@@ -183,11 +184,20 @@ def test_decisions_of_both_deciders_read_alike() -> None:
     assert list(from_allocated("d1", allocated)) == [DECISION]
 
 
+def test_a_number_that_the_decision_itself_gave_was_applied() -> None:
+    given = replace(STORED, replicas=DECISION.replicas, decision_id=DECISION.decision_id)
+    assert outcome(DECISION, given).outcome is ApplyOutcome.APPLIED
+    other = replace(given, decision_id="another")
+    assert outcome(DECISION, other).outcome is ApplyOutcome.UNCHANGED
+
+
 def test_targets_are_read_from_the_stored_object() -> None:
     document = serving(4, [role("decode", replicas=3)], uid="u1", generation=9)
     assert read_target(document, TARGET) == ScaleTarget(uid="u1", generation=9, replicas=4)
     assert read_target(document, ROLE) == ScaleTarget(uid="u1", generation=9, replicas=3)
     assert read_target(document, TARGET._replace(role="none")).replicas is None
+    document["metadata"]["annotations"] = {DECISION_ID: "d1"}
+    assert read_target(document, TARGET).decision_id == "d1"
 
 
 @pytest.mark.parametrize(
