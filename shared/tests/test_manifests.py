@@ -188,7 +188,7 @@ def test_text_that_cannot_be_read_is_told_with_its_line(
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ('{\n"a": 1,\n}}', 3, "JSON"),
+        ('{\n"a": 1\n}}', 3, "JSON"),
         ('{\n"a": 1,\n"a": 2}', 3, "second time; the first is on line 2"),
         (f'{{"{"k" * 2000}": 1, "a": 1, "a": 2}}', 1, "second time"),
         (f'{{"{"k" * 2000}": 1, "a": NaN}}', 1, "NaN"),
