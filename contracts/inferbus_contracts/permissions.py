@@ -12,6 +12,7 @@ from inferbus_contracts.api.console import ConsoleQuery, console_subject
 from inferbus_contracts.api.objects import OBJECT_CALLERS, ObjectVerb, object_subject
 from inferbus_contracts.catalog import EVENTS, Stream, read_by, written_by
 from inferbus_contracts.services import Service
+from inferbus_contracts.stream_specs import DurableSpec, Topology
 from inferbus_contracts.subjects import ROOT, wildcard
 from inferbus_contracts.topology import (
     ADVISORIES,
@@ -24,8 +25,6 @@ from inferbus_contracts.topology import (
     OBJECTS_BUCKET,
     PAYLOADS_STORE,
     WORKLOADS_BUCKET,
-    DurableSpec,
-    Topology,
     bucket_stream,
     bucket_subject,
     inbox_stream,

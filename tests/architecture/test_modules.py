@@ -7,22 +7,12 @@ import pytest
 from tests.architecture.packages import MODULES, Module
 
 MAX_LINES = 300
-LONGER = {
-    "contracts/inferbus_contracts/topology.py": "one table, and what derives from it",
-    "contracts/inferbus_contracts/scaling_intents.py": "one reading of three resource kinds",
-}
 EACH = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.place)
 
 
 @EACH
 def test_it_is_short(module: Module) -> None:
-    if module.place not in LONGER:
-        assert module.text.count("\n") <= MAX_LINES
-
-
-def test_only_what_is_longer_is_excused() -> None:
-    lines = {module.place: module.text.count("\n") for module in MODULES}
-    assert {place for place in LONGER if lines[place] <= MAX_LINES} == set()
+    assert module.text.count("\n") <= MAX_LINES
 
 
 @EACH

@@ -9,11 +9,11 @@ from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import EVENTS, EventSpec, Stream, read_by, written_by
 from inferbus_contracts.events.scaling import Woken
 from inferbus_contracts.services import Service
+from inferbus_contracts.stream_specs import StreamSpec
 from inferbus_contracts.subjects import wildcard
 from inferbus_contracts.topology import (
     INBOX_EVENTS,
     PARTITIONS,
-    StreamSpec,
     inbox_filter,
     inbox_stream,
     state_type,

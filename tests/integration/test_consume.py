@@ -13,7 +13,8 @@ from inferbus_contracts.base import EventData
 from inferbus_contracts.events.metrics import MetricsSampled
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
-from inferbus_contracts.topology import DurableSpec, topology
+from inferbus_contracts.stream_specs import DurableSpec
+from inferbus_contracts.topology import topology
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.consume import BusBroker
 from inferbus_shared.bus.fate import Reject, Retry

@@ -10,7 +10,8 @@ from inferbus_cli.manifest_unit import read_unit
 from inferbus_contracts.admission import admit
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import MODEL_ROUTE, key_of
-from inferbus_contracts.scaling_intents import Settled, read_policy_object, settle
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.settlement import Settled, settle
 from inferbus_spec_watcher.expansion import ExpansionSettings, expand
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"

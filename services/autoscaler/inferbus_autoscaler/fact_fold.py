@@ -15,7 +15,8 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
-from inferbus_contracts.scaling_intents import PolicyObjects, ScalingIntent, Settled
+from inferbus_contracts.scaling.intents import ScalingIntent
+from inferbus_contracts.scaling.settlement import PolicyObjects, Settled
 from inferbus_contracts.targets import TargetSpec, replica_counts, startup_ms
 
 log = logging.getLogger("inferbus.autoscaler")

@@ -16,7 +16,7 @@ from inferbus_contracts.resources import annotations as names
 from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
-from inferbus_contracts.scaling_intents import ScalingIntent
+from inferbus_contracts.scaling.intents import ScalingIntent
 
 Annotations = Mapping[ObjectKey, Mapping[str, str]]
 """Annotations of targets by key."""

@@ -18,7 +18,9 @@ from inferbus_contracts.resources.kinds import (
     MODEL_SERVER,
     key_of,
 )
-from inferbus_contracts.scaling_intents import PolicyObject, read_policy_object, settle
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.intents import PolicyObject
+from inferbus_contracts.scaling.settlement import settle
 
 _ROUTED = (MODEL_ROUTE, MODEL_SERVER)
 _POLICIES = (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)

@@ -8,7 +8,8 @@ from inferbus_contracts.base import EventData
 from inferbus_contracts.events.scaling import Limiter, Mode, ScalingAllocated, ScalingDecided
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import ScalingIntent, Settled
+from inferbus_contracts.scaling.intents import ScalingIntent
+from inferbus_contracts.scaling.settlement import Settled
 from inferbus_contracts.targets import replica_counts
 from inferbus_shared.bus.messages import Received
 

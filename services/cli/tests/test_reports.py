@@ -28,7 +28,8 @@ from inferbus_contracts.events.scaling import (
 )
 from inferbus_contracts.events.workload import Action, Outcome, WorkloadActed, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import read_policy_object, settle
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.settlement import settle
 from inferbus_shared.bus.messages import Received
 
 NOW_MS = 1_767_225_600_000

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from inferbus_contracts.api.console import DurableRow, StreamRow
-from inferbus_contracts.topology import DEAD_LETTERS, DurableSpec, StreamSpec, topology
+from inferbus_contracts.stream_specs import DurableSpec, StreamSpec
+from inferbus_contracts.topology import DEAD_LETTERS, topology
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.jetstream import JetStreamError, api
 

@@ -17,7 +17,7 @@ from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
-from inferbus_contracts.scaling_intents import PolicyObjects, Settled
+from inferbus_contracts.scaling.settlement import PolicyObjects, Settled
 from inferbus_shared.bus.messages import Received
 
 

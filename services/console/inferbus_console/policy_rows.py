@@ -8,7 +8,7 @@ from inferbus_contracts.events.metrics import TargetSample
 from inferbus_contracts.events.scaling import Limiter, ScalingAllocated
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import Settled
+from inferbus_contracts.scaling.settlement import Settled
 from inferbus_contracts.targets import replica_counts
 
 

@@ -14,7 +14,9 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
-from inferbus_contracts.scaling_intents import PolicyObject, read_policy_object, settle
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.intents import PolicyObject
+from inferbus_contracts.scaling.settlement import settle
 from inferbus_metrics_collector.plans import Page, SamplePlan
 from inferbus_metrics_collector.policy_selection import is_ready
 from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned, plan_samples

@@ -11,7 +11,8 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import Aggregations
 from inferbus_contracts.resources.metric_sources import PolicyMetric
-from inferbus_contracts.scaling_intents import IntentTarget, ScalingIntent, Settled
+from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
+from inferbus_contracts.scaling.settlement import Settled
 from inferbus_metrics_collector.plans import PodMetric, PrometheusMetric, SamplePlan, TargetPlan
 from inferbus_metrics_collector.policy_sources import MetricReader, aggregations
 

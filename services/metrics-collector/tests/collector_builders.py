@@ -10,7 +10,8 @@ from inferbus_contracts.events.workload import PodFact, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
 from inferbus_contracts.resources.scaling_targets import AutoscalingPolicyBinding
-from inferbus_contracts.scaling_intents import PolicyObject, settle
+from inferbus_contracts.scaling.intents import PolicyObject
+from inferbus_contracts.scaling.settlement import settle
 from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned, plan_samples
 
 API = "workload.serving.volcano.sh/v1alpha1"

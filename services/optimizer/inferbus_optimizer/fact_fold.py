@@ -7,7 +7,8 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
 from inferbus_contracts.resources.annotations import compat_of
-from inferbus_contracts.scaling_intents import PolicyObjects, ScalingIntent
+from inferbus_contracts.scaling.intents import ScalingIntent
+from inferbus_contracts.scaling.settlement import PolicyObjects
 from inferbus_optimizer.facts import DeciderSettings, Facts, PolicyFacts
 
 

@@ -4,13 +4,9 @@ from pydantic import ValidationError
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
-from inferbus_contracts.scaling_intents import (
-    PolicyObject,
-    PolicyObjects,
-    Settled,
-    read_policy_object,
-    scaled_roles,
-)
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.intents import PolicyObject
+from inferbus_contracts.scaling.settlement import PolicyObjects, Settled, scaled_roles
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.object_store import ObjectStore
 

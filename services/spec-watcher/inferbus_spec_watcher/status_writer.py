@@ -10,7 +10,7 @@ from typing import Any
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.route import RoutesResolved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import Settled
+from inferbus_contracts.scaling.settlement import Settled
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.clock import Clock

@@ -8,7 +8,8 @@ from inferbus_contracts.conditions import condition
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
 from inferbus_contracts.events.scaling import Mode
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import PolicyObjects, read_policy_object
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.settlement import PolicyObjects
 from inferbus_shared.objects.picture import StoredObject, controller_uid
 from inferbus_spec_watcher.policies import POLICY_KINDS
 from inferbus_spec_watcher.policy_objects import set_status

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from inferbus_contracts.api.objects import Reply
 from inferbus_contracts.base import EventData
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
-from inferbus_contracts.topology import DurableSpec
+from inferbus_contracts.stream_specs import DurableSpec
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.fate import Again, dead_letter, fate_of
 from inferbus_shared.bus.messages import Received, delivered

@@ -9,15 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_contracts.topology import (
-    ACK_WAIT_SECONDS,
-    CLOCK_BUCKET,
-    MAX_DELIVER,
-    DurableSpec,
-    SourceSpec,
-    StreamSpec,
-    Topology,
-)
+from inferbus_contracts.stream_specs import DurableSpec, SourceSpec, StreamSpec, Topology
+from inferbus_contracts.topology import ACK_WAIT_SECONDS, CLOCK_BUCKET, MAX_DELIVER
 from inferbus_shared.bus.bucket import Bucket, as_json
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.jetstream import (

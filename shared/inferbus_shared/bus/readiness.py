@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.permissions import followed
-from inferbus_contracts.topology import DurableSpec
+from inferbus_contracts.stream_specs import DurableSpec
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.jetstream import JetStreamError, api
 

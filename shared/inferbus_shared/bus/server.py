@@ -12,7 +12,7 @@ from pathlib import Path
 
 from inferbus_contracts.permissions import grants
 from inferbus_contracts.services import Service
-from inferbus_contracts.topology import Topology
+from inferbus_contracts.stream_specs import Topology
 
 MIN_STORAGE_BYTES = 64 * 1024 * 1024
 MAX_STORAGE_BYTES = 16 * 1024**3

@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 from inferbus_contracts.api.objects import Reply
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
-from inferbus_contracts.topology import DurableSpec, topology
+from inferbus_contracts.stream_specs import DurableSpec
+from inferbus_contracts.topology import topology
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.consume import BusBroker, EventHandler, RequestT

@@ -9,7 +9,9 @@ from pathlib import Path
 from inferbus_cli.manifest_unit import read_unit
 from inferbus_contracts.admission import admit
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import PolicyObject, read_policy_object, settle
+from inferbus_contracts.scaling.intent_reading import read_policy_object
+from inferbus_contracts.scaling.intents import PolicyObject
+from inferbus_contracts.scaling.settlement import settle
 
 EXAMPLES = Path(__file__).parents[3] / "deploy" / "examples"
 

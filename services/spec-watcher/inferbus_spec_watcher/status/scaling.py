@@ -14,7 +14,7 @@ from inferbus_contracts.errors import Problem
 from inferbus_contracts.events.route import ConditionFact
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.scaling_targets import RatioConstraint
-from inferbus_contracts.scaling_intents import IntentTarget, ScalingIntent
+from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_replicas import replicas
 from inferbus_spec_watcher.status.accepted import accepted

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
 from inferbus_contracts.events.scaling import Mode
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.scaling_intents import Settled
+from inferbus_contracts.scaling.settlement import Settled
 from inferbus_shared.objects.picture import StoredObject
 
 

@@ -1,0 +1,1 @@
+"""Who scales what."""
