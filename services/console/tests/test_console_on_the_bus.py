@@ -1,11 +1,9 @@
 """The console on a real bus: questions through the bus, as the user of the command line."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from inferbus_console import history
 from inferbus_console.decisions import KEPT
@@ -33,7 +31,6 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.service import Runtime
 from services.console.tests.console_builders import (
     A100,
     H100,
@@ -45,19 +42,13 @@ from services.console.tests.console_builders import (
 )
 from tests.support.eventually import eventually
 from tests.support.nats import NODES, NatsServer
+from tests.support.services import running_service
 
 
 @contextlib.asynccontextmanager
 async def console(server: NatsServer, instance: str = "c") -> AsyncIterator[None]:
-    async with server.bus(Service.CONSOLE, instance) as bus:
-        runtime = Runtime(Service.CONSOLE, ConsoleSettings(), bus, CollectorRegistry())
-        await serve(runtime)
-        running = asyncio.create_task(runtime.run())
-        try:
-            yield
-        finally:
-            runtime.stop()
-            await running
+    async with running_service(server, serve, ConsoleSettings(), instance):
+        yield
 
 
 async def why(people: Bus, target: str, limit: int = 1) -> WhyReply:

@@ -47,8 +47,8 @@ from inferbus_metrics_collector.policy_targets import NamespaceGrants
 from inferbus_metrics_collector.settings import MetricsCollectorSettings
 from inferbus_metrics_collector.telemetry import ScrapeMetrics
 from inferbus_shared.bus.bus import Bus
-from inferbus_shared.bus.service import Runtime
 from tests.support.nats import NatsServer, running_server
+from tests.support.services import running_service
 
 PAGE_BYTES = 60_000
 RUNS = 5
@@ -193,7 +193,6 @@ async def idle(server: NatsServer, port: int, targets: int) -> float:
     async with (
         server.bus(specs) as watcher,
         server.bus(pods) as reconciler,
-        server.bus(Service.METRICS_COLLECTOR, f"idle-{targets}") as bus,
     ):
         listed = [{"metricName": name, "targetValue": 1} for name in ONE]
         resources: tuple[Scaler, ...] = (
@@ -213,17 +212,11 @@ async def idle(server: NatsServer, port: int, targets: int) -> float:
             key = serving(f"idle-{n}")
             fact = workload(pod(f"idle-{n}-0", address=f"127.1.250.{n + 1}"))
             await reconciler.publish(reconciler.event(fact, key, id=f"{targets}-{key}"))
-        runtime = Runtime(
-            Service.METRICS_COLLECTOR, MetricsCollectorSettings(), bus, CollectorRegistry()
-        )
-        await serve(runtime)
-        running = asyncio.create_task(runtime.run())
-        await asyncio.sleep(5)
-        started = time.process_time()
-        await asyncio.sleep(IDLE_SECONDS)
-        spent = time.process_time() - started
-        runtime.stop()
-        await running
+        async with running_service(server, serve, MetricsCollectorSettings(), f"idle-{targets}"):
+            await asyncio.sleep(5)
+            started = time.process_time()
+            await asyncio.sleep(IDLE_SECONDS)
+            spent = time.process_time() - started
         return round(spent / IDLE_SECONDS * 100, 2)
 
 

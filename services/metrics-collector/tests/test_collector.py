@@ -31,9 +31,9 @@ from inferbus_metrics_collector.main import serve
 from inferbus_metrics_collector.settings import MetricsCollectorSettings
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.messages import Received
-from inferbus_shared.bus.service import Runtime
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
+from tests.support.services import running_service
 
 INTERVAL_SECONDS = 0.3
 LONG_SECONDS = 8.0
@@ -77,19 +77,9 @@ class Platform:
     async def collector(
         self, instance: str, interval_seconds: float = INTERVAL_SECONDS
     ) -> AsyncIterator[CollectorRegistry]:
-        async with self._server.bus(Service.METRICS_COLLECTOR, instance) as bus:
-            settings = MetricsCollectorSettings(
-                interval_seconds=interval_seconds, timeout_seconds=1.5
-            )
-            registry = CollectorRegistry()
-            runtime = Runtime(Service.METRICS_COLLECTOR, settings, bus, registry)
-            await serve(runtime)
-            running = asyncio.create_task(runtime.run())
-            try:
-                yield registry
-            finally:
-                runtime.stop()
-                await running
+        settings = MetricsCollectorSettings(interval_seconds=interval_seconds, timeout_seconds=1.5)
+        async with running_service(self._server, serve, settings, instance) as runtime:
+            yield runtime.registry
 
 
 Collect = Callable[..., Awaitable[CollectorRegistry]]

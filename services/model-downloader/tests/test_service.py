@@ -1,6 +1,5 @@
 """The service on a real bus: requests in, facts out, whatever is killed in between."""
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -11,7 +10,6 @@ import pytest
 from downloader_forks import Fork, Forks
 from downloader_node import Node
 from model_hub import Fault, ModelHub
-from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.artifacts import artifact_digest, artifact_key, parse_model_uri
 from inferbus_contracts.base import EventData
@@ -32,6 +30,7 @@ from inferbus_shared.bus.messages import Received
 from inferbus_shared.bus.service import Runtime
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
+from tests.support.services import running_service
 
 FactT = TypeVar("FactT", bound=EventData)
 
@@ -42,15 +41,8 @@ async def serving(
 ) -> AsyncIterator[Runtime[DownloaderSettings]]:
     """The service, until the block ends."""
     settings = node.settings(cache_dir=node.cache, again_base_seconds=1, **knobs)
-    async with server.bus(Service.MODEL_DOWNLOADER) as bus:
-        runtime = Runtime(Service.MODEL_DOWNLOADER, settings, bus, CollectorRegistry())
-        await serve(runtime)
-        running = asyncio.create_task(runtime.run())
-        try:
-            yield runtime
-        finally:
-            runtime.stop()
-            await running
+    async with running_service(server, serve, settings) as runtime:
+        yield runtime
 
 
 def request(node: Node, source: str = "hf://owner/model", **fields: Any) -> ModelRequested:

@@ -19,9 +19,9 @@ from inferbus_router_config_publisher.main import serve
 from inferbus_router_config_publisher.settings import RouterConfigPublisherSettings
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
-from inferbus_shared.bus.service import Runtime
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
+from tests.support.services import running_service
 
 
 @dataclass
@@ -91,21 +91,9 @@ class Platform:
     async def publisher(
         self, instance: str = "one", **settings: float
     ) -> AsyncIterator[CollectorRegistry]:
-        async with self._nats.bus(Service.ROUTER_CONFIG_PUBLISHER, instance) as bus:
-            registry = CollectorRegistry()
-            runtime = Runtime(
-                Service.ROUTER_CONFIG_PUBLISHER,
-                RouterConfigPublisherSettings(**settings),  # type: ignore[arg-type]
-                bus,
-                registry,
-            )
-            await serve(runtime)
-            running = asyncio.create_task(runtime.run())
-            try:
-                yield registry
-            finally:
-                runtime.stop()
-                await running
+        chosen = RouterConfigPublisherSettings(**settings)  # type: ignore[arg-type]
+        async with running_service(self._nats, serve, chosen, instance) as runtime:
+            yield runtime.registry
 
 
 @contextlib.asynccontextmanager

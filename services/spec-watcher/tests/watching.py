@@ -1,13 +1,11 @@
 """A spec-watcher in this process on a real server, and its users' questions to it."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import yaml
-from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.api.objects import (
     AppliedDocument,
@@ -23,15 +21,14 @@ from inferbus_contracts.api.objects import (
     object_subject,
 )
 from inferbus_contracts.errors import ErrorCode, ProblemsError
-from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import wildcard
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.service import Runtime
 from inferbus_spec_watcher.main import serve
 from inferbus_spec_watcher.settings import SpecWatcherSettings
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
+from tests.support.services import running_service
 
 Document = dict[str, Any]
 
@@ -51,15 +48,8 @@ async def spec_watcher(
     settings = SpecWatcherSettings(
         folder=folder, folder_interval_seconds=INTERVAL_SECONDS, secrets=secrets
     )
-    async with server.bus(Service.SPEC_WATCHER, instance) as bus:
-        runtime = Runtime(Service.SPEC_WATCHER, settings, bus, CollectorRegistry())
-        await serve(runtime)
-        running = asyncio.create_task(runtime.run())
-        try:
-            yield
-        finally:
-            runtime.stop()
-            await running
+    async with running_service(server, serve, settings, instance):
+        yield
 
 
 async def apply(bus: Bus, *objects: Document, manager: str = "cli", **options: Any) -> ApplyReply:

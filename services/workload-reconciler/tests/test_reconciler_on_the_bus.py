@@ -3,7 +3,6 @@
 The spec-watcher is started as the program it is, because services don't import one another.
 """
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.api.objects import AppliedDocument, Preconditions
 from inferbus_contracts.events.scaling import (
@@ -31,7 +29,6 @@ from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
 from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.service import Runtime
 from inferbus_shared.bus.store import store
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture
@@ -41,6 +38,7 @@ from inferbus_workload_reconciler.main import serve
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
+from tests.support.services import running_service
 
 KEY = ObjectKey("ModelServing", "default", "m")
 
@@ -77,17 +75,8 @@ def spec_watcher(nats_server: NatsServer) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def reconciler(server: NatsServer, instance: str = "r") -> AsyncIterator[None]:
-    async with server.bus(Service.WORKLOAD_RECONCILER, instance) as bus:
-        runtime = Runtime(
-            Service.WORKLOAD_RECONCILER, WorkloadReconcilerSettings(), bus, CollectorRegistry()
-        )
-        await serve(runtime)
-        running = asyncio.create_task(runtime.run())
-        try:
-            yield
-        finally:
-            runtime.stop()
-            await running
+    async with running_service(server, serve, WorkloadReconcilerSettings(), instance):
+        yield
 
 
 async def run_pods(client: ObjectClient) -> list[str]:
