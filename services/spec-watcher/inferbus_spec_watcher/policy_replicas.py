@@ -5,8 +5,10 @@ request changes it (DESIGN section 6, "who owns replicas").
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from inferbus_contracts.errors import ErrorCode, Problem
 
 DEFAULT_REPLICAS = 1
 
@@ -40,6 +42,36 @@ def keeping_replicas(
         except KeyError:
             continue  # the role came or goes with this document: there is nothing to keep
     return kept
+
+
+def unheeded_replicas(
+    document: Mapping[str, Any], stored: Mapping[str, Any], roles: Iterable[str]
+) -> Iterator[Problem]:
+    """A warning for each number that the document gives, and that `keeping_replicas` passes over.
+
+    `document` is as it was applied, without defaults: a number that isn't given isn't asked for.
+    """
+    for role in sorted(roles):
+        try:
+            holder = _role(document, role) if role else document.get("spec", {})
+            asked, kept = holder.get("replicas"), replicas(stored, role)
+        except KeyError:
+            continue
+        if asked is not None and asked != kept:
+            yield Problem(
+                code=ErrorCode.FIELD_OWNED_BY_OTHER,
+                message=f"a policy scales this: {kept} stays",
+                field=_field(document, role),
+                value=asked,
+                remedy="leave it out, or set the policy's bounds",
+            )
+
+
+def _field(document: Mapping[str, Any], role: str) -> str:
+    if not role:
+        return "spec.replicas"
+    names = [item["name"] for item in document["spec"]["template"]["roles"]]
+    return f"spec.template.roles[{names.index(role)}].replicas"
 
 
 def _role(document: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from inferbus_spec_watcher.policy_objects import (
     apply_document,
     check,
 )
-from inferbus_spec_watcher.policy_replicas import keeping_replicas
+from inferbus_spec_watcher.policy_replicas import keeping_replicas, unheeded_replicas
 
 Lookup = Callable[[ObjectKey], StoredObject | None]
 ScaledRoles = Mapping[ObjectKey, frozenset[str]]
@@ -105,11 +105,16 @@ def _plan(
     stored = lookup(item.key)
     _no_secret_values(item)
     check(item.key, stored, document.preconditions)
-    wanted = item.object
+    wanted, warnings = item.object, list(item.warnings)
     if stored is not None:
-        wanted = keeping_replicas(wanted, stored.object, scaled.get(item.key, frozenset()))
+        roles = scaled.get(item.key, frozenset())
+        wanted = keeping_replicas(wanted, stored.object, roles)
+        warnings += (
+            _placed(warning, document.file).model_copy(update={"object": str(item.key)})
+            for warning in unheeded_replicas(document.object, stored.object, roles)
+        )
     written = apply_document(item.key, stored, wanted, manager, uid=uid, now_ms=now_ms, force=force)
-    return PlannedObject(item.key, written, item.warnings)
+    return PlannedObject(item.key, written, tuple(warnings))
 
 
 def _twice(admitted: _Pairs) -> list[Problem]:

@@ -209,8 +209,11 @@ def test_an_apply_keeps_the_replicas_that_a_policy_owns(
     store[SERVING] = StoredObject(scaled_object, 2)
     (owned,) = plan([serving(replicas=wanted)], store, scaled={SERVING: frozenset({""})})
     assert owned.written.object["spec"]["replicas"] == decided
+    told = [(one.field, one.value, one.file) for one in owned.warnings]
+    assert told == ([("spec.replicas", wanted, "f.yaml:0")] if wanted != decided else [])
     (free,) = plan([serving(replicas=wanted)], store)
     assert free.written.object["spec"]["replicas"] == wanted
+    assert not free.warnings
 
 
 def test_an_apply_keeps_the_replicas_of_a_role_that_a_policy_owns() -> None:
@@ -220,6 +223,8 @@ def test_an_apply_keeps_the_replicas_of_a_role_that_a_policy_owns() -> None:
     (item,) = plan([serving(replicas=7, role_replicas=2)], store, scaled=roles)
     spec = item.written.object["spec"]
     assert spec["template"]["roles"][0]["replicas"] == 4
+    (warning,) = item.warnings
+    assert (warning.field, warning.value) == ("spec.template.roles[0].replicas", 2)
     assert spec["replicas"] == 7, "nobody else owns that one"
 
 

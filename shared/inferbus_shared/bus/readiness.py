@@ -12,11 +12,13 @@ from inferbus_contracts.stream_specs import DurableSpec
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.jetstream import JetStreamError, api
 
+NOT_CONNECTED = {"bus": "not connected"}
+
 
 async def missing(connection: Connection, durables: Iterable[DurableSpec]) -> Mapping[str, str]:
     """What keeps the service from its work, by name; empty when nothing does."""
     if not connection.connected:
-        return {"bus": "not connected"}
+        return NOT_CONNECTED
     calls = {
         f"stream {stream}": f"STREAM.INFO.{stream}"
         for stream in sorted({stream for stream, _ in followed(connection.service)})

@@ -5,6 +5,7 @@ one, and the log says why. SIGTERM and SIGINT let running handlers finish first.
 """
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -24,7 +25,7 @@ from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.consume import BusBroker, EventHandler, RequestT
 from inferbus_shared.bus.metrics import BusMetrics
 from inferbus_shared.bus.provision import read_anchor
-from inferbus_shared.bus.readiness import missing, require
+from inferbus_shared.bus.readiness import NOT_CONNECTED, missing, require
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.program import EXIT_BUG, run_program
 from inferbus_shared.settings import BusSettings, ServiceSettings, load_settings
@@ -35,6 +36,8 @@ log = logging.getLogger("inferbus.service")
 SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
 
 STOP_SECONDS = 12.0
+
+NOT_SERVING = {"service": "starting or stopping"}
 
 
 class Runtime(Generic[SettingsT]):
@@ -52,6 +55,7 @@ class Runtime(Generic[SettingsT]):
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleanups: list[Callable[[], Awaitable[None]]] = []
         self._stop = asyncio.Event()
+        self._serving = False
         self._failure: BaseException | None = None
 
     def on_inbox(self, handler: EventHandler, nodes: tuple[str, ...] = ()) -> None:
@@ -87,14 +91,18 @@ class Runtime(Generic[SettingsT]):
 
     async def missing(self) -> Mapping[str, str]:
         """What keeps the service from being ready."""
+        if not self._serving:
+            return NOT_SERVING
         return {**await missing(self.bus.connection, self._durables), **self._broker.missing}
 
     async def run(self) -> None:
         """Serve until stopped; raises what a background task failed with."""
         await require(self.bus.connection, self._durables)
         await self._broker.start()
+        self._serving = True
         log.info("serving")
         await self._stop.wait()
+        self._serving = False
         log.info("stopping")
         await self._shut_down()
         if self._failure is not None:
@@ -134,20 +142,26 @@ def run_service(service: Service, settings: type[SettingsT], serve: Serve[Settin
 
 
 async def _main(service: Service, settings: SettingsT, serve: Serve[SettingsT]) -> int:
-    bus_settings = load_settings(BusSettings)
-    connection = Connection(service, bus_settings)
-    await connection.open()
+    """The health page comes first: a service that waits for the bus must say that it does."""
+    connection = Connection(service, load_settings(BusSettings))
+    registry = CollectorRegistry()
+    runtime: Runtime[SettingsT] | None = None
+
+    async def unready() -> Mapping[str, str]:
+        return NOT_CONNECTED if runtime is None else await runtime.missing()
+
+    health = HealthServer(registry, unready)
+    await _listen(health, settings)
     try:
+        if not await _connected(connection):
+            return 0
         bus = Bus(connection, SystemClock(await read_anchor(connection)))
-        registry = CollectorRegistry()
         runtime = Runtime(service, settings, bus, registry)
-        health = HealthServer(registry, runtime.missing)
-        await _listen(health, settings)
-        runtime.on_stop(health.stop)
-        _stop_on_signals(runtime)
+        _on_signals(functools.partial(_stop_or_die, runtime))
         await serve(runtime)
         await runtime.run()
     finally:
+        await health.stop()
         await connection.close()
     return 0
 
@@ -168,10 +182,21 @@ async def _listen(health: HealthServer, settings: ServiceSettings) -> None:
     log.info("health page", extra={"address": f"{settings.http_host}:{health.port}"})
 
 
-def _stop_on_signals(runtime: Runtime[Any]) -> None:
+async def _connected(connection: Connection) -> bool:
+    """Whether the bus was reached before a signal said to stop."""
+    opening = asyncio.ensure_future(connection.open())
+    _on_signals(opening.cancel)
+    await asyncio.wait([opening])
+    if opening.cancelled():
+        return False
+    await opening
+    return True
+
+
+def _on_signals(callback: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_or_die, runtime)
+        loop.add_signal_handler(number, callback)
 
 
 def _stop_or_die(runtime: Runtime[Any]) -> None:
