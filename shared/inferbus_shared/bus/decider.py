@@ -66,6 +66,16 @@ def origin_of(event: Received[EventData]) -> Origin:
     return Origin(sequence=event.sequence, causes=tuple(known))
 
 
+def _is_applied(event: Received[EventData], state: StateStored) -> bool:
+    """Whether an event is part of a state, which may be another instance's work.
+
+    The sequence alone tells it of redeliveries only: an inbox that was made anew counts from one.
+    """
+    if state.cause == event.id:
+        return True
+    return event.deliveries > 1 and event.sequence <= state.applied_sequence
+
+
 Decide = Callable[[ObjectKey, Received[EventData], StateStored | None], Verdict | None]
 """(key of the state, event, state before) to what follows; None: nothing does."""
 
@@ -90,11 +100,7 @@ class Decider:
         if key is None:
             return
         before, revision = await self._read(key)
-        if (
-            before is not None
-            and event.deliveries > 1
-            and event.sequence <= before.applied_sequence
-        ):
+        if before is not None and _is_applied(event, before):
             return
         verdict = self._decide(key, event, before)
         if verdict is None:

@@ -17,7 +17,11 @@ REQUEST_SECONDS = 5.0
 STREAM_NOT_FOUND = 10059
 CONSUMER_NOT_FOUND = 10014
 MESSAGE_NOT_FOUND = 10037
-WRONG_LAST_SEQUENCE = 10071
+LOST_RACES = frozenset({10071, 10164, 10201})
+"""Wrong last sequence; the same while the other write is still on its way to the replicas; an id of
+the batch is stored already, which is looked at before the sequence is."""
+INCOMPLETE_BATCH = 10176
+"""The server doesn't know the batch's first messages: it was restarted or waited too long."""
 STORAGE_EXHAUSTED = frozenset({10023, 10047, 10077, 10122})
 """Insufficient resources, storage resources exceeded, store failed, maximum bytes exceeded."""
 

@@ -15,8 +15,9 @@ import nats.errors
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.jetstream import (
+    INCOMPLETE_BATCH,
+    LOST_RACES,
     REQUEST_SECONDS,
-    WRONG_LAST_SEQUENCE,
     JetStreamError,
     store_problem,
     unreachable,
@@ -40,11 +41,14 @@ class Stored:
 
 
 class WrongSequenceError(Exception):
-    """A compare-and-set lost: somebody else wrote the subject first; nothing was stored."""
+    """A compare-and-set lost: somebody else wrote the subject, or a batch's event, first.
+
+    Nothing was stored.
+    """
 
 
 class UnknownOutcomeError(ProblemsError):
-    """No answer came in time: it may be stored or not."""
+    """No answer came in time, or a batch was torn apart: it may be stored or not."""
 
 
 def expecting(message: Outgoing, sequence: int) -> Outgoing:
@@ -98,10 +102,21 @@ async def _ask(connection: Connection, message: Outgoing) -> Stored:
     answer = json.loads(reply.data)
     if "error" in answer:
         refused = JetStreamError(subject, answer["error"])
-        if refused.code == WRONG_LAST_SEQUENCE:
+        if refused.code in LOST_RACES:
             raise WrongSequenceError(str(refused))
+        if refused.code == INCOMPLETE_BATCH:
+            raise UnknownOutcomeError(_torn(subject, refused)) from refused
         raise ProblemsError(store_problem(subject, refused)) from refused
     return Stored(answer["stream"], int(answer["seq"]), bool(answer.get("duplicate")))
+
+
+def _torn(subject: str, refused: JetStreamError) -> Problem:
+    return Problem(
+        code=ErrorCode.BUS_TIMEOUT,
+        message=f"the server lost the beginning of the batch: {refused.description}",
+        field=subject,
+        remedy="check that the NATS server runs; what belongs together is sent again as a whole",
+    )
 
 
 def _too_large(subject: str, size: int) -> Problem:

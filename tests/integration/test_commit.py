@@ -1,0 +1,390 @@
+"""The atomic commit: what follows from one event is stored whole and once, whatever goes wrong."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from nats.aio.msg import Msg
+
+from inferbus_contracts.base import EventData
+from inferbus_contracts.catalog import Stream
+from inferbus_contracts.deciding import SetTimer
+from inferbus_contracts.envelope import event_id, format_time
+from inferbus_contracts.errors import ErrorCode, ProblemsError
+from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied, ScalingDecided
+from inferbus_contracts.events.state import StateStored
+from inferbus_contracts.services import Service
+from inferbus_contracts.subjects import subject
+from inferbus_contracts.topology import timer_subject
+from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.connection import Connection, Headers
+from inferbus_shared.bus.direct import last_message
+from inferbus_shared.bus.fate import Retry
+from inferbus_shared.bus.jetstream import api
+from inferbus_shared.bus.messages import Delivered, Outgoing, Received
+from inferbus_shared.bus.replies import LostRequestError
+from inferbus_shared.bus.store import Stored, WrongSequenceError, expecting
+from inferbus_shared.clock import SystemClock, real_now_ms
+from tests.support.counting import (
+    KEY,
+    SCHEMA,
+    autoscaler,
+    counting,
+    decisions,
+    deliver,
+    handle,
+    inbox,
+    sampled,
+)
+from tests.support.eventually import eventually
+from tests.support.nats import NatsServer, running_server
+
+HOUR_MS = 3_600_000
+
+DECIDED = subject("scaling.decided", KEY)
+STATE = subject("state.autoscaler", KEY)
+TIMER = timer_subject(Service.AUTOSCALER, KEY)
+
+
+def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
+    return (SetTimer(event.time_ms + HOUR_MS, "look again"),)
+
+
+def id_of(message: Delivered) -> str:
+    return str(message.headers["ce-id"])
+
+
+def caused(message: Delivered) -> tuple[str, str]:
+    return message.headers["ce-causationid"], message.headers["ce-correlationid"]
+
+
+def desired(log: Sequence[Delivered]) -> list[int]:
+    """The numbers decided, in order."""
+    return [
+        ScalingDecided.from_json(message.data).desired
+        for message in log
+        if message.subject == DECIDED
+    ]
+
+
+async def state_of(bus: Bus) -> StateStored:
+    message = await last_message(bus.connection, Stream.DECISIONS, STATE)
+    assert message is not None
+    return StateStored.from_json(message.data)
+
+
+async def test_what_follows_from_an_input_stands_together(nats_server: NatsServer) -> None:
+    (first,) = await sampled(nats_server, "sample-1")
+    async with autoscaler(nats_server, in_an_hour) as decider:
+        await handle(decider, first)
+    log = await decisions(nats_server)
+    decision, timer, state = log
+    assert [message.subject for message in log] == [DECIDED, TIMER, STATE]
+    assert [message.sequence for message in log] == [1, 2, 3]
+
+    assert id_of(decision) == event_id("scaling.decided", KEY, "sample-1")
+    assert id_of(state) == event_id("state.autoscaler", KEY, "sample-1")
+    due_ms = first.time_ms + HOUR_MS
+    assert id_of(timer) == event_id("woken.autoscaler", KEY, f"sample-1|{due_ms}")
+    assert timer.headers["Nats-Schedule"] == f"@at {format_time(due_ms)}"
+    assert caused(decision) == caused(state) == ("sample-1", "sample-1")
+
+    stored = StateStored.from_json(state.data)
+    assert stored == StateStored(
+        state_schema=SCHEMA,
+        applied_sequence=first.sequence,
+        cause="sample-1",
+        decision_id=id_of(decision),
+        state={"schema": SCHEMA, "count": 1, "previous": ""},
+    )
+
+
+async def test_the_causes_of_an_input_are_those_of_what_follows(nats_server: NatsServer) -> None:
+    (first,) = await sampled(nats_server, "sample-1")
+    async with (
+        autoscaler(nats_server) as decider,
+        nats_server.bus(Service.WORKLOAD_RECONCILER) as reconciler,
+    ):
+        await handle(decider, first)
+        decision = await reconciler.last("scaling.decided", KEY)
+        assert decision is not None
+        answer = ScalingApplied(
+            decision_id=decision.id,
+            outcome=ApplyOutcome.APPLIED,
+            replicas=1,
+            generation=2,
+            uid="u",
+        )
+        message = reconciler.event(answer, KEY, cause=decision)
+        await reconciler.publish(message)
+        answer_id = message.headers["ce-id"]
+        _, applied = await inbox(nats_server, answer_id)
+        await handle(decider, applied)
+    _, later, state = await decisions(nats_server)
+    assert caused(later) == caused(state) == (answer_id, "sample-1")
+
+
+class MeetingBus(Bus):
+    """Commits when every other instance has read the state as well, and is about to."""
+
+    meeting: asyncio.Barrier
+
+    async def commit(self, messages: Sequence[Outgoing]) -> Stored:
+        await self.meeting.wait()
+        return await super().commit(messages)
+
+
+@contextlib.asynccontextmanager
+async def meeting_instances(server: NatsServer, count: int) -> AsyncIterator[list[MeetingBus]]:
+    meeting = asyncio.Barrier(count)
+    async with contextlib.AsyncExitStack() as stack:
+        buses = []
+        for number in range(count):
+            connection = server.connection(Service.AUTOSCALER, f"a{number}")
+            bus = MeetingBus(await stack.enter_async_context(connection), SystemClock())
+            bus.meeting = meeting
+            buses.append(bus)
+        yield buses
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["no state", "a state"])
+async def test_of_instances_that_read_the_same_state_one_is_heard(
+    nats_server: NatsServer, before: int
+) -> None:
+    events = await sampled(nats_server, *(f"sample-{number}" for number in range(before + 1)))
+    async with autoscaler(nats_server, in_an_hour) as decider:
+        for event in events[:-1]:
+            await handle(decider, event)
+    async with meeting_instances(nats_server, 3) as buses:
+        outcomes = await asyncio.gather(
+            *(handle(counting(bus, in_an_hour), events[-1]) for bus in buses),
+            return_exceptions=True,
+        )
+        losers = [
+            bus for bus, outcome in zip(buses, outcomes, strict=True) if isinstance(outcome, Retry)
+        ]
+        assert (len(losers), outcomes.count(None)) == (2, 1), outcomes
+        log = await decisions(nats_server)
+        assert desired(log) == list(range(1, before + 2))
+
+        for bus in losers:
+            await handle(counting(Bus(bus.connection, bus.clock), in_an_hour), events[-1], 2)
+    assert await decisions(nats_server) == log
+
+
+async def test_a_batch_that_expects_another_state_leaves_nothing(nats_server: NatsServer) -> None:
+    first, second = await sampled(nats_server, "sample-1", "sample-2")
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        await handle(counting(bus, in_an_hour), first)
+        log = await decisions(nats_server)
+        revision = log[-1].sequence
+
+        def batch(expected: int) -> list[Outgoing]:
+            decided = ScalingDecided.from_json(log[0].data)
+            decision = bus.event(decided, KEY, cause=second)
+            other = bus.event(decided, KEY, cause=second, ordinal=1)
+            state = StateStored.from_json(log[-1].data)
+            stored = bus.event(state, KEY, event_type="state.autoscaler", cause=second)
+            return [decision, other, expecting(stored, expected)]
+
+        for wrong in (0, revision - 1, revision + 1):
+            with pytest.raises(WrongSequenceError):
+                await bus.commit(batch(wrong))
+            assert await decisions(nats_server) == log
+        in_flight = replace(batch(revision)[0], subject=STATE)
+        with pytest.raises(WrongSequenceError):  # what a replicated stream says of another's write
+            await bus.commit([in_flight, *batch(revision)[1:]])
+        assert await decisions(nats_server) == log
+        stored = await bus.commit(batch(revision))
+        assert stored.sequence == revision + 3, "what was rejected has no place in the log"
+
+
+async def forget_ids(server: NatsServer, bus: Bus) -> None:
+    """As the server does by itself when its window is over."""
+    async with server.connection() as admin:
+        config = (await api(admin, f"STREAM.INFO.{Stream.DECISIONS}"))["config"]
+        shorter = config | {"duplicate_window": 10**8}
+        await api(admin, f"STREAM.UPDATE.{Stream.DECISIONS}", shorter)
+    decided = ScalingDecided.from_json((await decisions(server))[0].data)
+    probe = bus.event(decided, KEY._replace(name="probe"), id="probe")
+    await bus.publish(probe)
+
+    async def is_forgotten() -> bool:
+        return not (await bus.publish(probe)).duplicate
+
+    await eventually(is_forgotten)
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["ids known", "ids forgotten"])
+@pytest.mark.parametrize("deliveries", [1, 2])
+async def test_an_event_that_is_handled_again_adds_nothing(
+    nats_server: NatsServer, forgotten: bool, deliveries: int
+) -> None:
+    """Once more as the first delivery: an instance that hung while another did the work."""
+    (first,) = await sampled(nats_server, "sample-1")
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        decider = counting(bus, in_an_hour)
+        await handle(decider, first)
+        if forgotten:
+            await forget_ids(nats_server, bus)
+        log = await decisions(nats_server)
+        await handle(decider, first, deliveries)
+    assert await decisions(nats_server) == log
+
+
+async def test_a_late_redelivery_of_an_earlier_event_adds_nothing(nats_server: NatsServer) -> None:
+    events = await sampled(nats_server, "sample-1", "sample-2", "sample-3")
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        decider = counting(bus, in_an_hour)
+        for event in events:
+            await handle(decider, event)
+        await forget_ids(nats_server, bus)
+        log = await decisions(nats_server)
+        for event in events:
+            await handle(decider, event, deliveries=2)
+    assert await decisions(nats_server) == log
+
+
+Send = Callable[[], Awaitable[Msg]]
+Fault = Callable[[NatsServer, Connection, Send], Awaitable[Msg]]
+
+
+async def lost_request(_server: NatsServer, _connection: Connection, _send: Send) -> Msg:
+    raise LostRequestError("cut before it was sent")
+
+
+async def lost_answer(_server: NatsServer, _connection: Connection, send: Send) -> Msg:
+    await send()
+    raise LostRequestError("cut before the answer came")
+
+
+async def server_killed(server: NatsServer, connection: Connection, send: Send) -> Msg:
+    server.kill()
+    await eventually(lambda: not connection.connected)
+    server.start()
+    await eventually(lambda: connection.connected)
+    return await send()
+
+
+def is_read(request_subject: str, _: Headers) -> bool:
+    return request_subject.startswith("$JS.API.DIRECT.GET.")
+
+
+def is_commit(_: str, headers: Headers) -> bool:
+    return "Nats-Batch-Commit" in (headers or {})
+
+
+class FaultyConnection(Connection):
+    """Meets one fault, at the first request that it is meant for."""
+
+    def __init__(
+        self, server: NatsServer, fault: Fault, meant: Callable[[str, Headers], bool]
+    ) -> None:
+        super().__init__(Service.AUTOSCALER, server.settings())
+        self._server = server
+        self._meant = meant
+        self.fault: Fault | None = fault
+
+    async def request(
+        self, subject: str, body: bytes = b"", *, timeout: float, headers: Headers = None
+    ) -> Msg:
+        def send() -> Awaitable[Msg]:
+            return super(FaultyConnection, self).request(
+                subject, body, timeout=timeout, headers=headers
+            )
+
+        if self.fault is None or not self._meant(subject, headers):
+            return await send()
+        fault, self.fault = self.fault, None
+        return await fault(self._server, self, send)
+
+
+def said(log: Sequence[Delivered]) -> list[tuple[Any, ...]]:
+    """What the log says, whenever and by whom it was said."""
+    names = ("ce-id", "ce-causationid", "ce-correlationid", "Nats-Schedule")
+    return [
+        (message.subject, message.sequence, message.data, *map(message.headers.get, names))
+        for message in log
+    ]
+
+
+INPUTS = ("sample-1", "sample-2", "sample-3")
+
+
+async def undisturbed(inputs_ms: int) -> list[tuple[Any, ...]]:
+    """What the log says where nothing goes wrong."""
+    with running_server() as server:
+        await server.provision()
+        events = await sampled(server, *INPUTS, time_ms=inputs_ms)
+        async with autoscaler(server, in_an_hour) as decider:
+            for event in events:
+                assert await deliver(decider, event) == 1
+        return said(await decisions(server))
+
+
+@pytest.mark.parametrize("fault", [lost_request, lost_answer, server_killed])
+@pytest.mark.parametrize("meant", [is_read, is_commit])
+async def test_after_a_crash_at_any_step_the_log_is_as_without(
+    nats_server: NatsServer, fault: Fault, meant: Callable[[str, Headers], bool]
+) -> None:
+    inputs_ms = real_now_ms()
+    events = await sampled(nats_server, *INPUTS, time_ms=inputs_ms)
+    connection = FaultyConnection(nats_server, fault, meant)
+    await connection.open()
+    try:
+        decider = counting(Bus(connection, SystemClock()), in_an_hour)
+        for event in events:
+            await deliver(decider, event)
+    finally:
+        await connection.close()
+    assert connection.fault is None
+    assert said(await decisions(nats_server)) == await undisturbed(inputs_ms)
+
+
+async def test_after_a_crash_before_the_acknowledgement_the_log_is_as_without(
+    nats_server: NatsServer,
+) -> None:
+    inputs_ms = real_now_ms()
+    events = await sampled(nats_server, *INPUTS, time_ms=inputs_ms)
+    for event in events:
+        for deliveries in (1, 2):
+            async with autoscaler(nats_server, in_an_hour) as decider:
+                await handle(decider, event, deliveries)
+    assert said(await decisions(nats_server)) == await undisturbed(inputs_ms)
+
+
+async def test_the_inputs_of_a_key_are_a_chain(nats_server: NatsServer) -> None:
+    events = await sampled(nats_server, *INPUTS)
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        chain = []
+        for event in events:
+            await handle(counting(bus), event)
+            chain.append(await state_of(bus))
+    log = await decisions(nats_server)
+    assert [state.cause for state in chain] == list(INPUTS)
+    assert [state.state["previous"] for state in chain] == ["", "sample-1", "sample-2"]
+    assert [state.applied_sequence for state in chain] == [event.sequence for event in events]
+    decided = [message for message in log if message.subject == DECIDED]
+    assert desired(log) == [1, 2, 3]
+    assert [state.decision_id for state in chain] == [id_of(message) for message in decided]
+    assert [message.subject for message in log].count(STATE) == 1, "one state a key"
+
+
+async def test_a_state_of_the_layout_before_is_read_and_none_older(
+    nats_server: NatsServer,
+) -> None:
+    first, second, third = await sampled(nats_server, *INPUTS)
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        await handle(counting(bus, schema=1), first)
+        await handle(counting(bus, schema=2), second)
+        state = await state_of(bus)
+        assert (state.state_schema, state.state["count"]) == (2, 2)
+        log = await decisions(nats_server)
+        with pytest.raises(ProblemsError) as caught:
+            await handle(counting(bus, schema=4), third)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.value) == (ErrorCode.RULE_BROKEN, 2)
+    assert await decisions(nats_server) == log
