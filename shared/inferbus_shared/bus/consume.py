@@ -52,7 +52,7 @@ class BusBroker(NatsBroker):
         self._bus = bus
         self._metrics = metrics
         self.missing: dict[str, str] = {}
-        """Durables that were not there when last asked for, with the reason."""
+        """Durables that were just refused and wait to be asked for again, with the reason."""
 
     async def _connect(self) -> Client:
         client = self._bus.connection.client
@@ -157,8 +157,9 @@ class _DurablePoll:
             self._broker.missing[self._durable] = str(gone)
             log.error("durable is missing", extra={"durable": self._durable, "reason": str(gone)})
             await asyncio.sleep(MISSING_SECONDS)
+            # A durable with nothing to deliver is silent, so only a new refusal means missing.
+            self._broker.missing.pop(self._durable, None)
             return []
-        self._broker.missing.pop(self._durable, None)
         return [message]
 
     async def unsubscribe(self) -> None:

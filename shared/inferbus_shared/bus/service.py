@@ -95,6 +95,19 @@ class Runtime(Generic[SettingsT]):
             return NOT_SERVING
         return {**await missing(self.bus.connection, self._durables), **self._broker.missing}
 
+    async def wire(self, serve: "Serve[SettingsT]") -> None:
+        """Let `serve` register its work, which ends early when the service is to stop."""
+        wiring = asyncio.ensure_future(serve(self))
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((wiring, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if wiring.done():
+                await wiring
+        finally:
+            wiring.cancel()
+            stopping.cancel()
+            await asyncio.gather(wiring, stopping, return_exceptions=True)
+
     async def run(self) -> None:
         """Serve until stopped; raises what a background task failed with."""
         await require(self.bus.connection, self._durables)
@@ -153,12 +166,12 @@ async def _main(service: Service, settings: SettingsT, serve: Serve[SettingsT]) 
     health = HealthServer(registry, unready)
     await _listen(health, settings)
     try:
-        if not await _connected(connection):
+        bus = await _reached(connection)
+        if bus is None:
             return 0
-        bus = Bus(connection, SystemClock(await read_anchor(connection)))
         runtime = Runtime(service, settings, bus, registry)
         _on_signals(functools.partial(_stop_or_die, runtime))
-        await serve(runtime)
+        await runtime.wire(serve)
         await runtime.run()
     finally:
         await health.stop()
@@ -182,15 +195,17 @@ async def _listen(health: HealthServer, settings: ServiceSettings) -> None:
     log.info("health page", extra={"address": f"{settings.http_host}:{health.port}"})
 
 
-async def _connected(connection: Connection) -> bool:
-    """Whether the bus was reached before a signal said to stop."""
-    opening = asyncio.ensure_future(connection.open())
+async def _reached(connection: Connection) -> Bus | None:
+    """The bus as soon as it is there; None when a signal says to stop before that."""
+    opening = asyncio.ensure_future(_open(connection))
     _on_signals(opening.cancel)
     await asyncio.wait([opening])
-    if opening.cancelled():
-        return False
-    await opening
-    return True
+    return None if opening.cancelled() else await opening
+
+
+async def _open(connection: Connection) -> Bus:
+    await connection.open()
+    return Bus(connection, SystemClock(await read_anchor(connection)))
 
 
 def _on_signals(callback: Callable[[], object]) -> None:
