@@ -175,6 +175,36 @@ async def test_of_instances_that_read_the_same_state_one_is_heard(
     assert await decisions(nats_server) == log
 
 
+class OvertakenBus(Bus):
+    """Lets another instance decide after the state was read, and before it is written."""
+
+    overtake: Callable[[], Awaitable[None]]
+
+    async def commit(self, messages: Sequence[Outgoing]) -> Stored:
+        await self.overtake()
+        return await super().commit(messages)
+
+
+async def test_whoever_is_overtaken_decides_anew_on_the_state_of_the_other(
+    nats_server: NatsServer,
+) -> None:
+    first, second = await sampled(nats_server, "sample-1", "sample-2")
+    async with (
+        autoscaler(nats_server) as other,
+        nats_server.connection(Service.AUTOSCALER, "overtaken") as connection,
+    ):
+        bus = OvertakenBus(connection, SystemClock())
+        bus.overtake = lambda: handle(other, first)
+        with pytest.raises(Retry):
+            await handle(counting(bus), second)
+        assert desired(await decisions(nats_server)) == [1]
+
+        await handle(counting(Bus(connection, SystemClock())), second, 2)
+        state = await state_of(bus)
+    assert (state.state["previous"], state.cause) == ("sample-1", "sample-2")
+    assert desired(await decisions(nats_server)) == [1, 2]
+
+
 async def test_a_batch_that_expects_another_state_leaves_nothing(nats_server: NatsServer) -> None:
     first, second = await sampled(nats_server, "sample-1", "sample-2")
     async with nats_server.bus(Service.AUTOSCALER) as bus:
