@@ -41,7 +41,7 @@ class Grants:
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
     publish_denied: tuple[str, ...] = ()
-    """Refused though `publish` would allow it: polling the durables of others."""
+    """Refused though `publish` would allow it: changing durables, and polling those of others."""
     responds: bool = False
     """May answer a request in the asker's inbox."""
 
@@ -58,8 +58,16 @@ def grants(service: Service, topology: Topology) -> Grants:
     publish = dict.fromkeys(_publishes(service, topology))
     subscribe = dict.fromkeys(_subscribes(service))
     responds = service in (Service.SPEC_WATCHER, Service.CONSOLE)
-    denied = tuple(_poll(item) for item in topology.durables if item.service is not service)
+    denied = tuple(_denied(service, topology.durables))
     return Grants(tuple(publish), tuple(subscribe), denied, responds)
+
+
+def _denied(service: Service, durables: Iterable[DurableSpec]) -> Iterator[str]:
+    """A follower may have any name but a durable's: creating it anew would change the durable."""
+    for durable in durables:
+        yield f"{_API}.CONSUMER.CREATE.{durable.stream}.{durable.name}.>"
+        if durable.service is not service:
+            yield _poll(durable)
 
 
 def _publishes(service: Service, topology: Topology) -> Iterator[str]:

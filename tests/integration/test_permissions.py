@@ -50,14 +50,31 @@ def foreign_publishes(service: Service) -> list[str]:
     subjects += [
         bucket_subject("clock", "anchor"),
         "$JS.API.STREAM.CREATE.MINE",
-        "$JS.API.STREAM.DELETE.FACTS",
-        "$JS.API.STREAM.PURGE.FACTS",
-        "$JS.API.STREAM.UPDATE.FACTS",
         "$JS.API.STREAM.MSG.DELETE.FACTS",
-        "$JS.API.CONSUMER.DELETE.INBOX_AUTOSCALER.autoscaler-p0",
         "$JS.API.CONSUMER.DURABLE.CREATE.FACTS.mine",
     ]
-    return subjects
+    return subjects + provisioning()
+
+
+def provisioning() -> list[str]:
+    """What creates, changes or removes what stands on the server: no service's own is excepted."""
+    table = topology(NODES)
+    streams = [
+        f"$JS.API.STREAM.{verb}.{stream.name}"
+        for stream in table.streams
+        for verb in ("CREATE", "UPDATE", "DELETE", "PURGE")
+    ]
+    durables = [
+        f"$JS.API.CONSUMER.{call}"
+        for item in table.durables
+        for call in (
+            f"CREATE.{item.stream}.{item.name}",
+            f"CREATE.{item.stream}.{item.name}.{item.filter}",
+            f"DURABLE.CREATE.{item.stream}.{item.name}",
+            f"DELETE.{item.stream}.{item.name}",
+        )
+    ]
+    return streams + durables
 
 
 def foreign_subscriptions(service: Service) -> list[str]:
