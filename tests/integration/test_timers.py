@@ -52,6 +52,10 @@ def fired(log: Sequence[Delivered]) -> list[Delivered]:
     return [message for message in log if message.subject == subject(WOKEN, KEY)]
 
 
+def waiting(log: Sequence[Delivered]) -> list[Delivered]:
+    return [message for message in log if is_timer(message.subject)]
+
+
 async def samples(server: NatsServer, *ids: str) -> Inputs:
     """Samples in the inbox, by id; the one called witness is about another key."""
     await sample(server, *(name for name in ids if name != "witness"))
@@ -88,7 +92,7 @@ async def test_a_timer_fires_once_when_it_is_due(nats_server: NatsServer) -> Non
     log = await decisions(nats_server)
     (message,) = fired(log)
     assert message.stamp_ms >= due_ms
-    assert not [message for message in log if is_timer(message.subject)]
+    assert not waiting(log)
 
     async with autoscaler(nats_server) as decider:
         await handle(decider, woken)
@@ -113,6 +117,7 @@ async def test_a_new_timer_of_a_key_replaces_the_one_before(
     )
     own, witness = woken_id("sample-2", second_ms), woken_id("witness", witness_ms)
     assert woken_ids(await inbox(nats_server, own, witness)) == [own, witness]
+    assert not waiting(await decisions(nats_server)), "none is left for the server's next start"
 
 
 async def test_a_timer_that_was_cleared_does_not_fire(nats_server: NatsServer) -> None:
@@ -167,7 +172,7 @@ async def test_on_a_fast_clock_a_timer_fires_at_its_real_time(nats_server: NatsS
     async with nats_server.bus(Service.AUTOSCALER) as bus:
         due_ms = bus.clock.now_ms() + 60_000
         await handle(counting(bus, lambda _: (SetTimer(due_ms, "in a minute"),)), event)
-        (timer,) = [item for item in await decisions(nats_server) if is_timer(item.subject)]
+        (timer,) = waiting(await decisions(nats_server))
         real_ms = anchor.to_real(due_ms)
         assert timer.headers["Nats-Schedule"] == f"@at {format_time(real_ms)}"
         await woken_at(nats_server, bus, due_ms)

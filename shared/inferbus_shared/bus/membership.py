@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from inferbus_contracts.errors import ProblemsError
-from inferbus_contracts.subjects import escape
+from inferbus_contracts.subjects import escape, unescape
 from inferbus_contracts.topology import MEMBER_TTL_SECONDS, MEMBERS_BUCKET
 from inferbus_shared.bus.assignment import assign
 from inferbus_shared.bus.bucket import Entry, as_json
@@ -61,13 +61,17 @@ class Membership:
         await self._follower.caught_up()
 
     async def run(self) -> None:
-        """Renew the own entry and notice the others until cancelled; then leave at once."""
+        """Renew the own entry and notice the others until cancelled; then leave at once.
+
+        Raises `ProblemsError` when the others can't be seen, for whoever sees nobody takes all.
+        """
         watching = asyncio.ensure_future(self._watch())
         try:
-            while True:
+            while not watching.done():
                 await self._renew({"joined": self._joined})
-                await asyncio.sleep(RENEW_SECONDS)
+                await asyncio.wait([watching], timeout=RENEW_SECONDS)
                 self._refresh()
+            await watching
         finally:
             watching.cancel()
             with contextlib.suppress(Exception):  # the others notice by the entry's age
@@ -78,7 +82,7 @@ class Membership:
             self._notice(entry)
 
     def _notice(self, entry: Entry) -> None:
-        name = entry.key.rpartition(".")[2]
+        name = unescape(entry.key.rpartition(".")[2])
         if entry.key == self._key:
             return
         state = json.loads(entry.value) if entry.value else {"left": True}
