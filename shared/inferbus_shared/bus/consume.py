@@ -28,7 +28,7 @@ from inferbus_contracts.stream_specs import DurableSpec
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.fate import Again, dead_letter, fate_of
 from inferbus_shared.bus.messages import Received, delivered
-from inferbus_shared.bus.metrics import BusMetrics
+from inferbus_shared.bus.metrics import BusMetrics, type_label
 from inferbus_shared.bus.pull import ConsumerGoneError, LongPoll
 from inferbus_shared.bus.store import store
 
@@ -73,7 +73,7 @@ class BusBroker(NatsBroker):
                 outcome = await self._settle(durable, message, error)
             else:
                 await message.ack()
-            self._metrics.handled((message.headers or {}).get("ce-type", ""), outcome, started)
+            self._metrics.handled(type_label(message.headers), outcome, started)
 
         subscriber = self.subscriber(
             durable.filter,

@@ -1,15 +1,27 @@
 """What every service measures about its own work on the bus.
 
-Labels are event types, never keys: their number is bounded by the catalog.
+Labels are event types, never keys: their number is bounded by the catalog, whatever headers say.
 """
 
 import time
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from inferbus_contracts.catalog import EVENTS
+from inferbus_contracts.envelope import TYPE_PREFIX
 from inferbus_contracts.services import Service
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+_TYPES = frozenset(f"{TYPE_PREFIX}{type_}.v1" for type_ in EVENTS)
+UNKNOWN_TYPE = "unknown"
+
+
+def type_label(headers: Mapping[str, str] | None) -> str:
+    """The type that the headers of an event name; `unknown` where the catalog has none such."""
+    type_ = (headers or {}).get("ce-type", "")
+    return type_ if type_ in _TYPES else UNKNOWN_TYPE
 
 
 class BusMetrics:
