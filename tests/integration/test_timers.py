@@ -135,6 +135,8 @@ async def test_a_timer_that_was_cleared_does_not_fire(nats_server: NatsServer) -
     )
     witness = woken_id("witness", witness_ms)
     assert woken_ids(await inbox(nats_server, witness)) == [witness]
+    (marker,) = waiting(await decisions(nats_server))
+    assert "Nats-Schedule" not in marker.headers, "none is left for the server's next start"
 
 
 async def test_of_several_wishes_of_one_input_the_last_counts(nats_server: NatsServer) -> None:
