@@ -4,14 +4,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from nats.aio.msg import Msg
 
-from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import Stream
-from inferbus_contracts.deciding import SetTimer
 from inferbus_contracts.envelope import event_id, format_time
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied, ScalingDecided
@@ -20,37 +16,31 @@ from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import subject
 from inferbus_contracts.topology import timer_subject
 from inferbus_shared.bus.bus import Bus
-from inferbus_shared.bus.connection import Connection, Headers
 from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.fate import Retry
 from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.messages import Delivered, Outgoing, Received
-from inferbus_shared.bus.replies import LostRequestError
+from inferbus_shared.bus.messages import Delivered, Outgoing
 from inferbus_shared.bus.store import Stored, WrongSequenceError, expecting
-from inferbus_shared.clock import SystemClock, real_now_ms
+from inferbus_shared.clock import SystemClock
 from tests.support.counting import (
+    HOUR_MS,
+    INPUTS,
     KEY,
     SCHEMA,
     autoscaler,
     counting,
     decisions,
-    deliver,
     handle,
+    in_an_hour,
     inbox,
     sampled,
 )
 from tests.support.eventually import eventually
-from tests.support.nats import NatsServer, running_server
-
-HOUR_MS = 3_600_000
+from tests.support.nats import NatsServer
 
 DECIDED = subject("scaling.decided", KEY)
 STATE = subject("state.autoscaler", KEY)
 TIMER = timer_subject(Service.AUTOSCALER, KEY)
-
-
-def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
-    return (SetTimer(event.time_ms + HOUR_MS, "look again"),)
 
 
 def id_of(message: Delivered) -> str:
@@ -276,114 +266,6 @@ async def test_a_late_redelivery_of_an_earlier_event_adds_nothing(nats_server: N
         for event in events:
             await handle(decider, event, deliveries=2)
     assert await decisions(nats_server) == log
-
-
-Send = Callable[[], Awaitable[Msg]]
-Fault = Callable[[NatsServer, Connection, Send], Awaitable[Msg]]
-
-
-async def lost_request(_server: NatsServer, _connection: Connection, _send: Send) -> Msg:
-    raise LostRequestError("cut before it was sent")
-
-
-async def lost_answer(_server: NatsServer, _connection: Connection, send: Send) -> Msg:
-    await send()
-    raise LostRequestError("cut before the answer came")
-
-
-async def server_killed(server: NatsServer, connection: Connection, send: Send) -> Msg:
-    server.kill()
-    await eventually(lambda: not connection.connected)
-    server.start()
-    await eventually(lambda: connection.connected)
-    return await send()
-
-
-def is_read(request_subject: str, _: Headers) -> bool:
-    return request_subject.startswith("$JS.API.DIRECT.GET.")
-
-
-def is_commit(_: str, headers: Headers) -> bool:
-    return "Nats-Batch-Commit" in (headers or {})
-
-
-class FaultyConnection(Connection):
-    """Meets one fault, at the first request that it is meant for."""
-
-    def __init__(
-        self, server: NatsServer, fault: Fault, meant: Callable[[str, Headers], bool]
-    ) -> None:
-        super().__init__(Service.AUTOSCALER, server.settings())
-        self._server = server
-        self._meant = meant
-        self.fault: Fault | None = fault
-
-    async def request(
-        self, subject: str, body: bytes = b"", *, timeout: float, headers: Headers = None
-    ) -> Msg:
-        def send() -> Awaitable[Msg]:
-            return super(FaultyConnection, self).request(
-                subject, body, timeout=timeout, headers=headers
-            )
-
-        if self.fault is None or not self._meant(subject, headers):
-            return await send()
-        fault, self.fault = self.fault, None
-        return await fault(self._server, self, send)
-
-
-def said(log: Sequence[Delivered]) -> list[tuple[Any, ...]]:
-    """What the log says, whenever and by whom it was said."""
-    names = ("ce-id", "ce-causationid", "ce-correlationid", "Nats-Schedule")
-    return [
-        (message.subject, message.sequence, message.data, *map(message.headers.get, names))
-        for message in log
-    ]
-
-
-INPUTS = ("sample-1", "sample-2", "sample-3")
-
-
-async def undisturbed(inputs_ms: int) -> list[tuple[Any, ...]]:
-    """What the log says where nothing goes wrong."""
-    with running_server() as server:
-        await server.provision()
-        events = await sampled(server, *INPUTS, time_ms=inputs_ms)
-        async with autoscaler(server, in_an_hour) as decider:
-            for event in events:
-                assert await deliver(decider, event) == 1
-        return said(await decisions(server))
-
-
-@pytest.mark.parametrize("fault", [lost_request, lost_answer, server_killed])
-@pytest.mark.parametrize("meant", [is_read, is_commit])
-async def test_after_a_crash_at_any_step_the_log_is_as_without(
-    nats_server: NatsServer, fault: Fault, meant: Callable[[str, Headers], bool]
-) -> None:
-    inputs_ms = real_now_ms()
-    events = await sampled(nats_server, *INPUTS, time_ms=inputs_ms)
-    connection = FaultyConnection(nats_server, fault, meant)
-    await connection.open()
-    try:
-        decider = counting(Bus(connection, SystemClock()), in_an_hour)
-        for event in events:
-            await deliver(decider, event)
-    finally:
-        await connection.close()
-    assert connection.fault is None
-    assert said(await decisions(nats_server)) == await undisturbed(inputs_ms)
-
-
-async def test_after_a_crash_before_the_acknowledgement_the_log_is_as_without(
-    nats_server: NatsServer,
-) -> None:
-    inputs_ms = real_now_ms()
-    events = await sampled(nats_server, *INPUTS, time_ms=inputs_ms)
-    for event in events:
-        for deliveries in (1, 2):
-            async with autoscaler(nats_server, in_an_hour) as decider:
-                await handle(decider, event, deliveries)
-    assert said(await decisions(nats_server)) == await undisturbed(inputs_ms)
 
 
 async def test_the_inputs_of_a_key_are_a_chain(nats_server: NatsServer) -> None:

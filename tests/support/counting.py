@@ -24,7 +24,9 @@ from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
 KEY = ObjectKey("ModelServing", "default", "sample.dotted")
+INPUTS = ("sample-1", "sample-2", "sample-3")
 SCHEMA = 2
+HOUR_MS = 3_600_000
 
 Timers = Callable[[Received[EventData]], Sequence[SetTimer | ClearTimer]]
 
@@ -41,6 +43,11 @@ class Count:
 def no_timers(_: Received[EventData]) -> Sequence[SetTimer | ClearTimer]:
     """The timers of a decider that has none."""
     return ()
+
+
+def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
+    """The timers of a decider that wakes the key an hour after its last input."""
+    return (SetTimer(event.time_ms + HOUR_MS, "look again"),)
 
 
 def counting(bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA) -> Decider:
