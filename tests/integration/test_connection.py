@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.topology import PARTITIONS, topology
-from inferbus_shared.bus import connection, pull
+from inferbus_shared.bus import connection, consume, pull
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.jetstream import api
@@ -26,6 +27,7 @@ from tests.support.nats import NatsServer
 
 KEY = ObjectKey("ModelServing", "default", "m")
 LONG_SECONDS = 1000.0
+PAUSE_SECONDS = 0.2
 CLIENTS_OWN_LIMIT = 60
 """After that many attempts the client gives up unless it is told not to."""
 
@@ -107,6 +109,31 @@ async def test_the_return_of_the_server_is_all_a_poll_waits_for(
         nats_server.start()
         await publish_samples(writer, 2 * PARTITIONS, keys=2 * PARTITIONS)
         await eventually(lambda: done == set(range(2 * PARTITIONS)))
+
+
+async def test_a_durable_that_is_gone_is_asked_for_again_with_pauses(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "RETRY_SECONDS", PAUSE_SECONDS / 2)
+    monkeypatch.setattr(consume, "MISSING_SECONDS", PAUSE_SECONDS)
+    asked: list[float] = []
+    gone = next(item for item in topology().durables if item.service is Service.AUTOSCALER)
+    async with nats_server.bus(Service.AUTOSCALER) as bus, nats_server.connection() as admin:
+        client = bus.connection.client
+        publish = client.publish
+
+        async def noticed(subject: str, *args: Any, **options: Any) -> None:
+            if subject.endswith(f"MSG.NEXT.{gone.stream}.{gone.name}"):
+                asked.append(time.monotonic())
+            await publish(subject, *args, **options)
+
+        monkeypatch.setattr(client, "publish", noticed)
+        async with consuming(bus, lambda event: None):
+            await eventually(lambda: polls_stand(nats_server))
+            await api(admin, f"CONSUMER.DELETE.{gone.stream}.{gone.name}")
+            await eventually(lambda: len(asked) >= 5)
+    pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
+    assert min(pauses) > 0.9 * PAUSE_SECONDS
 
 
 async def polls_stand(server: NatsServer) -> bool:

@@ -15,11 +15,16 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+from prometheus_client import CollectorRegistry
+
 from inferbus_contracts.services import Service
 from inferbus_contracts.stream_specs import DurableSpec
 from inferbus_contracts.topology import topology
 from inferbus_shared.bus.jetstream import api
+from inferbus_shared.bus.service import NOT_SERVING, Runtime
 from tests.support.eventually import eventually
+from tests.support.handling import Settings
 from tests.support.nats import NatsServer
 
 PROGRAM = Path(sys.executable).parent / "inferbus-autoscaler"
@@ -142,3 +147,45 @@ async def test_what_was_never_provisioned_ends_it_with_the_names(
     assert process.returncode == 3
     assert "stream not found" in said.decode()
     assert "inferbus provision" in said.decode()
+
+
+async def test_it_is_ready_when_its_work_is_wired_and_no_sooner(nats_server: NatsServer) -> None:
+    wired = asyncio.Event()
+
+    async def serve(_: Runtime[Settings]) -> None:
+        await wired.wait()
+
+    async def live() -> None:
+        await runtime.wire(serve)
+        await runtime.run()
+
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        runtime = Runtime(Service.AUTOSCALER, Settings(), bus, CollectorRegistry())
+        running = asyncio.create_task(live())
+        assert await runtime.missing() == NOT_SERVING
+        wired.set()
+        await eventually(lambda: _is_ready(runtime))
+        runtime.stop()
+        await running
+        assert await runtime.missing() == NOT_SERVING
+
+
+async def _is_ready(runtime: Runtime[Settings]) -> bool:
+    return not await runtime.missing()
+
+
+async def test_work_that_fails_while_other_work_is_wired_ends_the_service(
+    nats_server: NatsServer,
+) -> None:
+    async def fail() -> None:
+        raise RuntimeError("broken")
+
+    async def serve(runtime: Runtime[Settings]) -> None:
+        runtime.background(fail(), "broken work")
+        await asyncio.Event().wait()
+
+    async with nats_server.bus(Service.AUTOSCALER) as bus:
+        runtime = Runtime(Service.AUTOSCALER, Settings(), bus, CollectorRegistry())
+        await runtime.wire(serve)
+        with pytest.raises(RuntimeError, match="broken"):
+            await runtime.run()

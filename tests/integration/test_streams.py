@@ -12,6 +12,7 @@ from inferbus_contracts.events.demand import DemandObserved
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.services import Service
 from inferbus_contracts.topology import (
+    FACTS_LAST,
     OBJECTS_BUCKET,
     PARTITIONS,
     inbox_stream,
@@ -85,6 +86,9 @@ async def test_the_last_fact_of_a_key_outlives_the_history(nats_server: NatsServ
         await eventually(lambda: is_empty(nats_server, Stream.FACTS))
 
         assert await generations(reader) == {"m0": 2, "m1": 1}
+        async with nats_server.connection() as admin:
+            last = (await api(admin, f"STREAM.INFO.{FACTS_LAST}"))["config"]
+        assert not last.get("max_age"), "only a newer fact takes the place of a last one"
         observer = Observer(writer, "spec.changed")
         observing = asyncio.create_task(observer.run())
         assert await observer.observe(target(0), "u", changed(2)) is None, "nothing is new"
