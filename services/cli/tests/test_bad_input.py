@@ -17,18 +17,7 @@ from inferbus_shared.bus.server import ServerPlan
 from inferbus_shared.manifests import read_manifests
 from inferbus_shared.objects.unit import check_unit
 from services.cli.tests.conftest import Run
-
-ROUTE = """\
-apiVersion: networking.serving.volcano.sh/v1alpha1
-kind: ModelRoute
-metadata:
-  name: chat
-spec:
-  modelName: chat
-  rules:
-  - targetModels:
-    - modelServerName: chat
-"""
+from services.cli.tests.manifests import ROUTE
 
 
 @pytest.mark.parametrize(

@@ -23,73 +23,12 @@ from inferbus_shared.objects.secrets import SecretFiles
 from services.autoscaler.tests.builders import WEBHOOK_DEFAULTS, Fleet
 from services.autoscaler.tests.builders import policy as policy_facts
 from services.cli.tests.conftest import Platform
+from services.cli.tests.manifests import BINDING, POLICY, ROUTE, SECRET, SERVING
 from services.cli.tests.services_on_the_bus import running
 from tests.support.eventually import eventually
 
 CHAT = ObjectKey("ModelServing", "default", "chat")
-ROUTE = ObjectKey("ModelRoute", "default", "chat")
-
-SERVING = """\
-apiVersion: workload.serving.volcano.sh/v1alpha1
-kind: ModelServing
-metadata:
-  name: chat
-  labels: {app: chat}
-spec:
-  replicas: 2
-  schedulerName: default-scheduler
-  template:
-    roles:
-    - name: main
-      workerReplicas: 0
-      entryTemplate:
-        spec:
-          containers: [{name: engine, image: "vllm/vllm-openai:x"}]
-"""
-ROUTE_YAML = """\
-apiVersion: networking.serving.volcano.sh/v1alpha1
-kind: ModelRoute
-metadata:
-  name: chat
-spec:
-  modelName: chat
-  rules:
-  - targetModels:
-    - modelServerName: chat
-"""
-BINDING = """\
-apiVersion: workload.serving.volcano.sh/v1alpha1
-kind: AutoscalingPolicyBinding
-metadata:
-  name: chat
-spec:
-  policyRef:
-    name: chat
-  homogeneousTarget:
-    target:
-      targetRef:
-        name: chat
-    minReplicas: 1
-    maxReplicas: 9
-"""
-POLICY = """\
-apiVersion: workload.serving.volcano.sh/v1alpha1
-kind: AutoscalingPolicy
-metadata:
-  name: chat
-spec:
-  metrics:
-  - metricName: waiting
-    targetValue: "2"
-"""
-SECRET = """\
-apiVersion: v1
-kind: Secret
-metadata:
-  name: hub
-stringData:
-  token: not-for-the-bus
-"""
+ROUTE_KEY = ObjectKey("ModelRoute", "default", "chat")
 
 
 def write(folder: Path, **documents: str) -> Path:
@@ -100,7 +39,7 @@ def write(folder: Path, **documents: str) -> Path:
 
 
 async def test_objects_from_manifest_to_deletion(platform: Platform, tmp_path: Path) -> None:
-    folder = write(tmp_path / "m", a=SERVING, b=ROUTE_YAML)
+    folder = write(tmp_path / "m", a=SERVING, b=ROUTE)
     with running(platform.server, "spec-watcher"):
         tried = await platform.run("apply", "-f", folder, "--dry-run")
         assert tried.out == (
@@ -188,12 +127,12 @@ async def resolve(bus: Bus, uid: str, status: ConditionStatus) -> None:
     data = RoutesResolved(
         uid=uid, generation=1, conditions=[condition], endpoints=2, ready_endpoints=1
     )
-    id_ = event_id("routes.resolved", ROUTE, f"{uid}{status}")
-    await bus.publish(bus.event(data, ROUTE, id=id_))
+    id_ = event_id("routes.resolved", ROUTE_KEY, f"{uid}{status}")
+    await bus.publish(bus.event(data, ROUTE_KEY, id=id_))
 
 
 async def test_apply_waits_until_all_of_it_serves(platform: Platform, tmp_path: Path) -> None:
-    folder = write(tmp_path / "m", a=SERVING, b=ROUTE_YAML)
+    folder = write(tmp_path / "m", a=SERVING, b=ROUTE)
     with running(platform.server, "spec-watcher"):
         applied = await platform.run("apply", "-f", folder, "-o", "json")
         serving, route = (one["uid"] for one in json.loads(applied.out))

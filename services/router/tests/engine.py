@@ -82,6 +82,21 @@ class Turn:
 Script = Callable[[Turn], Awaitable[None]]
 
 
+class Gate:
+    """A script that answers nobody before the gate is opened."""
+
+    def __init__(self) -> None:
+        self._opened = asyncio.Event()
+
+    async def __call__(self, turn: Turn) -> None:
+        await self._opened.wait()
+        await turn.respond()
+
+    def open(self) -> None:
+        """Let everybody through, who waits and who comes later."""
+        self._opened.set()
+
+
 class Engine:
     """One endpoint."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from services.router.tests.client import Client, chat, patiently, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
-from services.router.tests.engine import Turn
+from services.router.tests.engine import Gate, Turn
 from tests.support.eventually import eventually
 
 
@@ -123,18 +123,13 @@ async def test_what_is_refused_is_told_and_ends_the_connection(
 async def test_requests_before_a_broken_one_are_answered_first(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    release = asyncio.Event()
-
-    async def waits(turn: Turn) -> None:
-        await release.wait()
-        await turn.respond()
-
-    engine = await start_engine(waits)
+    gate = Gate()
+    engine = await start_engine(gate)
     router.serve(engine.entry())
     client = await router.client()
     await client.send(post_bytes(chat()) + post_bytes(chat()) + b"garbage\r\n\r\n")
     await eventually(lambda: engine.turns)
-    release.set()
+    gate.open()
 
     assert [(await client.response()).status for _ in range(3)] == [200, 200, 400]
     assert await client.is_closed()

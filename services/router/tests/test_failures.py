@@ -13,7 +13,7 @@ from inferbus_router.policy_ejection import EJECT_AFTER_FAILURES
 from services.router.tests.builders import endpoint, server, server_key
 from services.router.tests.client import BrokenOffError, chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
-from services.router.tests.engine import Script, Turn, answers
+from services.router.tests.engine import Gate, Script, Turn, answers
 from tests.support.eventually import eventually
 
 
@@ -319,19 +319,14 @@ async def test_connections_are_kept_and_used_again(
 async def test_there_are_as_many_connections_as_requests(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    release = asyncio.Event()
-
-    async def waits(turn: Turn) -> None:
-        await release.wait()
-        await turn.respond()
-
-    engine = await start_engine(waits)
+    gate = Gate()
+    engine = await start_engine(gate)
     router.serve(engine.entry())
     clients = [await router.client() for _ in range(60)]
     for client in clients:
         await client.send(post_bytes(chat()))
     await eventually(lambda: len(engine.turns) == 60)
-    release.set()
+    gate.open()
     for client in clients:
         assert (await client.response()).status == 200
     for client in clients:

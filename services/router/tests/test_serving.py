@@ -12,7 +12,7 @@ from inferbus_contracts.events.route import TokenLimit
 from services.router.tests.builders import exact, route, route_key, rule, server, server_key
 from services.router.tests.client import chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
-from services.router.tests.engine import Turn
+from services.router.tests.engine import Gate, Turn
 from tests.support.eventually import eventually
 
 
@@ -237,13 +237,8 @@ async def test_an_idle_fleet_is_used_evenly(
 async def test_rt_57_a_busy_endpoint_gets_less(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    release = asyncio.Event()
-
-    async def hangs(turn: Turn) -> None:
-        await release.wait()
-        await turn.respond()
-
-    busy, idle = await start_engine(hangs), await start_engine()
+    gate = Gate()
+    busy, idle = await start_engine(gate), await start_engine()
     router.serve(busy.entry(), idle.entry())
     clients = [await router.client() for _ in range(3)]
     for client in clients:
@@ -255,7 +250,7 @@ async def test_rt_57_a_busy_endpoint_gets_less(
         await client.post(chat())
 
     assert len(busy.turns) == before == 1
-    release.set()
+    gate.open()
 
 
 # Errors that the router itself answers.
