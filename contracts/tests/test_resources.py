@@ -2,6 +2,7 @@
 
 import pytest
 
+from inferbus_contracts.admission.backends import backends_of
 from inferbus_contracts.resources.booster import Worker
 from inferbus_contracts.resources.metadata import without_server_fields
 
@@ -94,15 +95,16 @@ def test_a_topology_for_roles_alone_says_nothing_about_groups(admitted) -> None:
 )
 def test_bounds_of_a_backend(admitted, changes: dict, bounds: tuple[int, int]) -> None:
     at_paths = {f"spec.backends[0].{name}": value for name, value in changes.items()}
-    (backend,) = admitted("ModelBooster", at_paths).resource.spec.all_backends
+    ((_, backend),) = backends_of(admitted("ModelBooster", at_paths).resource)
     assert backend.bounds == bounds
 
 
 def test_a_single_backend_is_read_like_a_list_of_one(admitted, document) -> None:
     backend = document("ModelBooster")["spec"]["backends"][0]
     changes = {"spec.backends": ..., "spec.backend": backend}
-    single = admitted("ModelBooster", changes).resource.spec.all_backends
-    assert single == admitted("ModelBooster").resource.spec.all_backends
+    (single,) = backends_of(admitted("ModelBooster", changes).resource)
+    (listed,) = backends_of(admitted("ModelBooster").resource)
+    assert single == ("spec.backend", listed[1])
 
 
 @pytest.mark.parametrize(

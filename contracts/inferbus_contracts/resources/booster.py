@@ -1,7 +1,7 @@
 """ModelBooster: one document from which a whole serving set-up is derived.
 
-Invariant: the union of all versions (modelbooster spec 1.1 to 1.3); `ModelBoosterSpec.all_backends`
-and `Backend.bounds` read either version's form.
+Invariant: the union of all versions (modelbooster spec 1.1 to 1.3); `admission.backends` and
+`Backend.bounds` read either version's form.
 """
 
 from enum import StrEnum
@@ -143,11 +143,6 @@ class ModelBoosterSpec(ResourcePart):
     """Scales all backends together, the cheapest first."""
     cost_expansion_rate_percent: Annotated[Integer, Field(ge=0, le=1000)] | None = None
     model_match: ModelMatch | None = None
-
-    @property
-    def all_backends(self) -> list[Backend]:
-        """The backends, in order, whichever field gives them."""
-        return self.backends if self.backend is None else [self.backend]
 
 
 class ModelBooster(Resource):

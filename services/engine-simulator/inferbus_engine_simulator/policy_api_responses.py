@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from inferbus_engine_simulator.policy_events import FinishReason, Timeline
-from inferbus_engine_simulator.policy_tokens import OUTPUT_WORDS, output_index, output_text
+from inferbus_engine_simulator.policy_tokens import OUTPUT_WORDS, output_index
 
 DONE = b"data: [DONE]\n\n"
 
@@ -25,11 +25,6 @@ class Answer(NamedTuple):
     model: str
     created_seconds: int
     chat: bool
-
-
-def chat_prefix(chat: bool) -> str:
-    """How ids begin, as OpenAI has them."""
-    return "chatcmpl" if chat else "cmpl"
 
 
 class StreamWriter:
@@ -107,11 +102,6 @@ def whole_body(
         "choices": choices,
         "usage": usage(prompt_tokens, lives),
     }
-
-
-def generated_text(seed: int, life: Timeline) -> str:
-    """What a finished sequence has said."""
-    return output_text(seed, life.output_tokens)
 
 
 def usage(prompt_tokens: int, lives: Sequence[Timeline]) -> dict[str, Any]:

@@ -225,12 +225,6 @@ def hold_deadline_passed(server: str, seconds: float, retry_after_seconds: int) 
     )
 
 
-def shutting_down() -> RequestError:
-    """The router stops before the request could be served."""
-    message = "This router is shutting down; send the request again."
-    return RequestError(503, "shutting_down", message, ErrorType.SCHEDULING, retry_after_seconds=1)
-
-
 def version_not_supported(version: str) -> RequestError:
     """Another protocol version than HTTP/1.0 and HTTP/1.1."""
     message = f"HTTP/{version} is not supported; use HTTP/1.1."

@@ -35,8 +35,7 @@ class Family:
 
     def running(self, name: str) -> ProcessIdentity | None:
         """The living process of that name; None where there is none."""
-        identity = read_identity(self._identity_path(name))
-        return identity if identity and alive(identity) else None
+        return running(self._directory, name)
 
     def find_or_start(
         self,
@@ -76,10 +75,20 @@ class Family:
             self._client.call(adopt(info))
 
     def _identity_path(self, name: str) -> Path:
-        return self._directory.run / f"{name}.json"
+        return _identity_path(self._directory, name)
 
     def _exit_path(self, name: str) -> Path:
         return self._directory.run / f"{name}.exit.json"
+
+
+def running(directory: PlatformDirectory, name: str) -> ProcessIdentity | None:
+    """The living process of that name in a platform's folder; None where there is none."""
+    identity = read_identity(_identity_path(directory, name))
+    return identity if identity and alive(identity) else None
+
+
+def _identity_path(directory: PlatformDirectory, name: str) -> Path:
+    return directory.run / f"{name}.json"
 
 
 def end_all(identities: Iterable[ProcessIdentity], seconds: float) -> None:

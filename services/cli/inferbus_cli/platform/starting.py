@@ -14,22 +14,20 @@ from typing import TypeVar
 
 from inferbus_cli.platform.directory import PlatformDirectory, PlatformState
 from inferbus_cli.platform.embedded_nats import free_port
+from inferbus_cli.platform.family import running
 from inferbus_cli.platform.plan import NATS
 from inferbus_cli.platform.report import FAILED, READY, SupervisorReport
 from inferbus_cli.platform.wishes import Wishes
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.services import Service
 from inferbus_shared.disk import refused
-from inferbus_shared.processes.identity import alive, read_identity
 
 ChoiceT = TypeVar("ChoiceT")
 
+DEFAULT_ROUTER_PORT = 8080
 START_SECONDS = 120.0
 _POLL_SECONDS = 0.03
 _UNUSABLE = "the platform's folder can't be used"
-
-
-DEFAULT_ROUTER_PORT = 8080
 
 
 def is_supervised(directory: PlatformDirectory) -> bool:
@@ -42,7 +40,7 @@ def prepare(directory: PlatformDirectory, wishes: Wishes) -> PlatformState:
     """Choose ports and remember all choices; raises `ProblemsError` where one can't be had."""
     _make_folder(directory)
     before = PlatformState.read(directory.state_file)
-    adopting = _lives(directory, NATS)
+    adopting = running(directory, NATS) is not None
     router_port = wishes.router_port or (before.router_port if before else DEFAULT_ROUTER_PORT)
     if not adopting:
         require_free(router_port)
@@ -89,7 +87,7 @@ def forgetting_failure(
     try:
         yield
     except ProblemsError:
-        if not _lives(directory, NATS):
+        if running(directory, NATS) is None:
             with contextlib.suppress(OSError):
                 _remember(directory, before)
         raise
@@ -108,7 +106,7 @@ def start_detached(directory: PlatformDirectory, tell: Callable[[str], None]) ->
     Raises `ProblemsError` with what it says when it isn't. Interrupted, it ends what it began, but
     never what ran before.
     """
-    adopting = _lives(directory, NATS)
+    adopting = running(directory, NATS) is not None
     process = _start_supervisor(directory)
     try:
         _wait_until_ready(directory, process, tell)
@@ -165,11 +163,6 @@ def _make_folder(directory: PlatformDirectory) -> None:
         directory.root.chmod(0o700)
     except OSError as error:
         raise refused(error, _UNUSABLE, directory.root, field="--dir") from None
-
-
-def _lives(directory: PlatformDirectory, name: str) -> bool:
-    identity = read_identity(directory.run / f"{name}.json")
-    return identity is not None and alive(identity)
 
 
 def _chosen(wish: ChoiceT | None, before: ChoiceT | None, default: ChoiceT) -> ChoiceT:

@@ -64,7 +64,7 @@ def unfulfilled(wishes: Wishes, state: PlatformState) -> list[Problem]:
         *((name, value, state.environment.get(name)) for name, value in wishes.environment.items()),
     ]
     return [
-        _differs(field, wish, fact) for field, wish, fact in compared if wish not in (None, fact)
+        _differs(asked, wish, fact) for asked, wish, fact in compared if wish not in (None, fact)
     ]
 
 
