@@ -1,16 +1,28 @@
 """Fixtures that the tests of several packages share."""
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 
 import hypothesis
 import pytest
 import pytest_asyncio
 
+from inferbus_shared.telemetry import PairFormatter
 from tests.support.nats import NatsServer, running_server
 
 # A busy machine is no defect: a property's time limit is that of every test.
 hypothesis.settings.register_profile("inferbus", deadline=None)
 hypothesis.settings.load_profile("inferbus")
+
+
+@pytest.fixture(autouse=True)
+def no_log_outlives_its_test() -> Iterator[None]:
+    """A program run inside a test logs to a standard error that pytest closes after the test."""
+    yield
+    root = logging.getLogger()
+    for handler in tuple(root.handlers):
+        if isinstance(handler.formatter, PairFormatter):
+            root.removeHandler(handler)
 
 
 @pytest_asyncio.fixture
