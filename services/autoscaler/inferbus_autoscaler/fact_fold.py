@@ -60,10 +60,15 @@ class FactFold:
         if intent is None:
             return Facts(policy=None, settings=self._settings)
         targets = [target.key for target in intent.targets]
+        policies = self.settled.policies_of(targets[0])
+        found = (self._orders.freeze(key, now_ms, policies) for key in targets)
+        freezes = [freeze.order for freeze in found if freeze is not None]
+        ends_ms = (order.until_ms for order in freezes if order.until_ms is not None)
         return Facts(
             policy=self._policy(state_key, intent),
             targets=tuple(fact for key in targets if (fact := self._target(key)) is not None),
-            frozen=any(self._orders.freeze(key, now_ms) for key in targets),
+            frozen=bool(freezes),
+            frozen_until_ms=min(ends_ms, default=None),
             decision_id=decision_id,
             settings=self._settings,
         )

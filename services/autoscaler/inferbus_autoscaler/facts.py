@@ -135,6 +135,8 @@ class Facts:
     targets: tuple[TargetFacts, ...] = ()
     frozen: bool = False
     """A freeze is in force for the target or a scope around it."""
+    frozen_until_ms: int | None = None
+    """When the first of the freezes in force ends by itself; None: none does."""
     decision_id: str = ""
     """Id of the key's last decision, as stored beside its state."""
     settings: DeciderSettings = field(default_factory=DeciderSettings)

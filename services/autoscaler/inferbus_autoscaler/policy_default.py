@@ -48,9 +48,11 @@ def evaluate_again(
 
 
 def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
-    """When the number will change by itself, because a window or panic ends; None: never."""
-    if state.reading is None or facts.frozen:
+    """When the number may change by itself: a window, panic or freeze ends; None: never."""
+    if state.reading is None:
         return None
+    if facts.frozen:
+        return facts.frozen_until_ms
     history = state.history
     scope = _scope(policy, facts, _units(state, policy, facts))
     value = recommend(state.reading.need, scope, history.recommended).value

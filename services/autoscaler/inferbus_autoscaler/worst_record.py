@@ -102,7 +102,14 @@ def _facts(policy: PolicyFacts) -> Facts:
         for target in policy.targets
     )
     settings = DeciderSettings(repeat_ms=LONGEST_MS, stale_ms=LONGEST_MS)
-    return Facts(policy=policy, targets=targets, frozen=True, decision_id=_UID, settings=settings)
+    return Facts(
+        policy=policy,
+        targets=targets,
+        frozen=True,
+        frozen_until_ms=_LATE_MS,
+        decision_id=_UID,
+        settings=settings,
+    )
 
 
 def _state(policy: PolicyFacts) -> TargetState:

@@ -87,13 +87,16 @@ class ConsoleApi:
     async def order(self, request: OrderRequest) -> OrderReply:
         """Write what a person ordered; the approval of a mix is one event for each target."""
         decision: Decision | None = None
+        newest: Decision | None = None
         if request.verb is OrderVerb.APPROVE:
             key = self._picture.decided(request.scope)
             decision = await self._decision(key, request.decision_id)
+            if decision is not None:
+                newest = next(iter(self._picture.decisions.newest(decision.key)), None)
             scopes = decision.targets if decision else (key,)
         else:
-            scopes = (scope_of(request.scope, self._picture.scalable, self._picture.namespaces),)
-        order = order_of(request, decision, self._bus.clock.now_ms())
+            scopes = (scope_of(request.scope, self._picture.freezable, self._picture.namespaces),)
+        order = order_of(request, decision, self._bus.clock.now_ms(), newest)
         ids = [await self._write(scope, order) for scope in scopes]
         return OrderReply(event_id=ids[0])
 

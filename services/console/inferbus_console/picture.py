@@ -11,6 +11,7 @@ from inferbus_console.policy_rows import target_rows
 from inferbus_console.traffic import Traffic
 from inferbus_contracts.api.console import RouterRow, TopReply
 from inferbus_contracts.base import EventData
+from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.events.demand import DemandObserved
 from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
 from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished
@@ -63,9 +64,18 @@ class Picture:
         """Every namespace with an object in it."""
         return frozenset(key.namespace for key in self._objects) - {NO_NAMESPACE}
 
-    def scalable(self, word: str) -> ObjectKey:
-        """The workload, or the role of one, that `word` names. Raises `ProblemsError`."""
-        return resolve(word, self._targets())
+    def freezable(self, word: str) -> ObjectKey:
+        """The workload, the role of one, or the policy that `word` names. Raises `ProblemsError`.
+
+        A bare name means the workload; a policy of that name is named with its kind.
+        """
+        targets = self._targets()
+        try:
+            return resolve(word, targets)
+        except ProblemsError as error:
+            if error.problems[0].code is not ErrorCode.NOT_FOUND:
+                raise
+            return resolve(word, targets | self._policy_keys())
 
     def decided(self, word: str) -> ObjectKey:
         """What a question about decisions means: a target or a policy. Raises `ProblemsError`.

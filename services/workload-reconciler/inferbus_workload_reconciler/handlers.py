@@ -1,7 +1,9 @@
 """Decisions become scale requests, or the reason why not; each is answered by scaling.applied."""
 
+import asyncio
 import logging
 
+from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode, ProblemsError
@@ -13,19 +15,19 @@ from inferbus_contracts.events.scaling import (
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Orders
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.fate import Reject, Retry
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.objects.client import ObjectClient
+from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_scaling import (
     ScaleDecision,
     ScaleTarget,
     applied,
     decide_scale,
-    from_allocated,
-    from_decided,
+    decisions_in,
     read_target,
+    superseded,
 )
 from inferbus_workload_reconciler.ports import Substrate
 
@@ -33,12 +35,15 @@ log = logging.getLogger("inferbus.workload-reconciler")
 
 RETRY_SECONDS = 1.0
 
+LONGEST_ORDER_DELAY_SECONDS = 0.9
+"""How long a request may be under way after orders were looked at: they hold within a second."""
+
 
 class DecisionHandler:
     """The only hand that turns a decision into replicas."""
 
     def __init__(
-        self, bus: Bus, substrate: Substrate, client: ObjectClient, orders: Orders
+        self, bus: Bus, substrate: Substrate, client: ObjectClient, orders: OrderBook
     ) -> None:
         self._bus = bus
         self._substrate = substrate
@@ -47,10 +52,8 @@ class DecisionHandler:
 
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
-        if isinstance(event.data, ScalingDecided):
-            await self._carry_out(event, from_decided(event.id, event.key, event.data))
-        elif isinstance(event.data, ScalingAllocated):
-            for decision in from_allocated(event.id, event.data):
+        if isinstance(event.data, ScalingDecided | ScalingAllocated):
+            for decision in decisions_in(event.id, event.key, event.data):
                 await self._carry_out(event, decision)
         elif isinstance(event.data, ControlApproved):
             await self._approved(event, event.data)
@@ -58,33 +61,66 @@ class DecisionHandler:
             raise Reject(f"no rule for {event.envelope.type}")
 
     async def _approved(self, event: Received[EventData], order: ControlApproved) -> None:
-        self._orders.take(event.key, order, event.time_ms)
-        decided = await self._bus.last(ScalingDecided.event_type, event.key)
-        if decided is None or decided.id != order.decision_id:
-            raise Reject(f"{order.decision_id} is not the last decision about {event.key}")
-        assert isinstance(decided.data, ScalingDecided)
-        await self._carry_out(event, from_decided(decided.id, event.key, decided.data))
+        self._orders.take(event)
+        last = await self._last_decision(event.key, order.policy)
+        if last is not None and last.decision_id == order.decision_id:
+            await self._carry_out(event, last)
+            return
+        target = await self._target(event.key)
+        if target is not None:
+            await self._answer(event, event.key, superseded(order.decision_id, last, target))
+
+    async def _last_decision(self, target: ObjectKey, policy: str | None) -> ScaleDecision | None:
+        """The last decision about a target; that of a mix stands under its policy."""
+        if policy:
+            last = await self._bus.last(ScalingAllocated.event_type, ObjectKey.parse(policy))
+        else:
+            last = await self._bus.last(ScalingDecided.event_type, target)
+        found = decisions_in(last.id, last.key, last.data) if last else ()
+        return next((one for one in found if one.target == target), None)
 
     async def _carry_out(self, event: Received[EventData], decision: ScaleDecision) -> None:
         if event.deliveries > 1 and await self._is_answered(event, decision.target):
             return
         target = await self._target(decision.target)
-        wanted = decide_scale(decision, target, self._orders, self._bus.clock.now_ms())
-        if not isinstance(wanted, ScalingApplied):
+        wanted = self._wanted(decision, target)
+        if isinstance(wanted, ScaleRequest) or wanted.outcome is ApplyOutcome.FROZEN:
+            await self._orders.confirm(decision.target)
+            wanted = self._wanted(decision, target)
+        if isinstance(wanted, ScaleRequest):
             assert target is not None
-            reply = await self._substrate.scale(wanted)
-            if any(problem.code in _TRANSIENT for problem in reply.problems):
-                raise Retry(RETRY_SECONDS, str(reply.problems[0]))
-            wanted = applied(decision, target, reply)
+            wanted = applied(decision, target, await self._scale(wanted))
         if wanted.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
             log.info(
                 "decision not applied",
                 extra={"target": decision.target, "outcome": wanted.outcome.value},
             )
-        key = decision.target
+        await self._answer(event, decision.target, wanted)
+
+    def _wanted(
+        self, decision: ScaleDecision, target: ScaleTarget | None
+    ) -> ScaleRequest | ScalingApplied:
+        policies = self._orders.policies_of(decision.target)
+        now_ms = self._bus.clock.now_ms()
+        return decide_scale(decision, target, self._orders.orders, now_ms, policies)
+
+    async def _scale(self, request: ScaleRequest) -> ScaleReply:
+        """Ask once, and only as long as an order may be late: then orders are looked at anew."""
+        try:
+            async with asyncio.timeout(LONGEST_ORDER_DELAY_SECONDS):
+                reply = await self._substrate.scale(request)
+        except TimeoutError as error:
+            raise Retry(RETRY_SECONDS, f"{request.key} could not be scaled in time") from error
+        if any(problem.code in _TRANSIENT for problem in reply.problems):
+            raise Retry(RETRY_SECONDS, str(reply.problems[0]))
+        return reply
+
+    async def _answer(
+        self, event: Received[EventData], target: ObjectKey, answer: ScalingApplied
+    ) -> None:
         # The outcome is left out: handled a second time, an applied decision looks unchanged.
-        id_ = event_id(ScalingApplied.event_type, key, f"{decision.decision_id}|{event.id}")
-        await self._bus.publish(self._bus.event(wanted, key, id=id_, cause=event))
+        id_ = event_id(ScalingApplied.event_type, target, f"{answer.decision_id}|{event.id}")
+        await self._bus.publish(self._bus.event(answer, target, id=id_, cause=event))
 
     async def _is_answered(self, event: Received[EventData], target: ObjectKey) -> bool:
         """Whether only the acknowledgement was lost; the server forgets ids after two minutes."""

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from inferbus_contracts.base import EventData
-from inferbus_contracts.events.control import Order
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Orders
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.folding import fold
 from inferbus_shared.bus.membership import Membership
@@ -19,6 +17,7 @@ from inferbus_shared.worklist import Worklist
 from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.memory_store import MemoryStore
+from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_parsing import PLANNED_KINDS
 from inferbus_workload_reconciler.ports import Substrate
 from inferbus_workload_reconciler.reconciler import Reconciler
@@ -41,7 +40,7 @@ async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:
     substrate = ProcessSubstrate(picture, client, settings.node)
     membership = Membership(bus, bus.connection.settings.instance)
     observer = Observer(bus, "workload.observed")
-    orders = Orders()
+    orders = OrderBook(bus)
     runtime.background(picture.run(), "objects")
     runtime.background(membership.run(), "membership")
     runtime.background(observer.run(), "facts of workloads")
@@ -59,7 +58,7 @@ async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:
 class Workloads:
     """Which workloads there are, which this instance works on, and when."""
 
-    def __init__(self, reconciler: Reconciler, membership: Membership, orders: Orders) -> None:
+    def __init__(self, reconciler: Reconciler, membership: Membership, orders: OrderBook) -> None:
         self._reconciler = reconciler
         self._membership = membership
         self._orders = orders
@@ -69,8 +68,7 @@ class Workloads:
 
     def take(self, event: Received[EventData]) -> None:
         """Fold one fact in."""
-        if isinstance(event.data, Order):
-            self._orders.take(event.key, event.data, event.time_ms)
+        if self._orders.take(event):
             self._everything()
         elif isinstance(event.data, SpecChanged) and event.key.kind in PLANNED_KINDS:
             self._facts[event.key] = event.data

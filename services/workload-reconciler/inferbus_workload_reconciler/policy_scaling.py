@@ -7,11 +7,13 @@ Invariant: a request is conditional on the very object and generation that the d
 from, so a stale decision changes nothing; and nothing is scaled in a frozen scope.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
+from inferbus_contracts.base import EventData
+from inferbus_contracts.envelope import format_time
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
@@ -20,7 +22,7 @@ from inferbus_contracts.events.scaling import (
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Orders
+from inferbus_contracts.orders import Freeze, Orders
 from inferbus_contracts.resources.annotations import DECISION_ID
 
 
@@ -74,6 +76,15 @@ def from_allocated(decision_id: str, event: ScalingAllocated) -> Iterator[ScaleD
         )
 
 
+def decisions_in(decision_id: str, key: ObjectKey, data: EventData) -> tuple[ScaleDecision, ...]:
+    """The decisions in an event about `key`; none in an event of another type."""
+    if isinstance(data, ScalingDecided):
+        return (from_decided(decision_id, key, data),)
+    if isinstance(data, ScalingAllocated):
+        return tuple(from_allocated(decision_id, data))
+    return ()
+
+
 def read_target(document: Mapping[str, Any], target: ObjectKey) -> ScaleTarget:
     """The target in a stored object: the whole object, or one role of it."""
     metadata, spec = document["metadata"], document["spec"]
@@ -91,13 +102,18 @@ def read_target(document: Mapping[str, Any], target: ObjectKey) -> ScaleTarget:
 
 
 def decide_scale(
-    decision: ScaleDecision, target: ScaleTarget | None, orders: Orders, now_ms: int
+    decision: ScaleDecision,
+    target: ScaleTarget | None,
+    orders: Orders,
+    now_ms: int,
+    policies: Iterable[ObjectKey] = (),
 ) -> ScaleRequest | ScalingApplied:
     """The request to make, or what became of the decision without one.
 
-    `target` is None when the object doesn't exist; `now_ms` is virtual time. A target that already
-    has the number is never a conflict, whatever else changed about it; where this very decision
-    gave it that number, it was applied, though nobody heard of it.
+    `target` is None when the object doesn't exist; `now_ms` is virtual time; `policies` are those
+    that scale the target. A target that already has the number is never a conflict, whatever else
+    changed about it; where this very decision gave it that number, it was applied, though nobody
+    heard of it.
     """
     if target is None:
         return _outcome(decision, ApplyOutcome.FAILED, None, "the target doesn't exist")
@@ -112,10 +128,9 @@ def decide_scale(
     if target.replicas == decision.replicas:
         own = target.decision_id == decision.decision_id
         return _outcome(decision, ApplyOutcome.APPLIED if own else ApplyOutcome.UNCHANGED, target)
-    freeze = orders.freeze(decision.target, now_ms)
+    freeze = orders.freeze(decision.target, now_ms, policies)
     if freeze is not None:
-        message = f"{freeze.scope} is frozen by {freeze.order.who}: {freeze.order.why}"
-        return _outcome(decision, ApplyOutcome.FROZEN, target, message)
+        return _outcome(decision, ApplyOutcome.FROZEN, target, _frozen(freeze))
     if decision.apply == "approve" and not orders.approves(
         decision.target, decision.decision_id, now_ms
     ):
@@ -129,6 +144,29 @@ def decide_scale(
         decision_id=decision.decision_id,
         preconditions=Preconditions(uid=decision.uid, generation=decision.generation),
     )
+
+
+def superseded(
+    decision_id: str, newer: ScaleDecision | None, target: ScaleTarget
+) -> ScalingApplied:
+    """The answer to an approval that came too late: its decision isn't the last one any more."""
+    fate = "is not known any more"
+    if newer is not None:
+        fate = f"was superseded by {newer.decision_id}, which wants {newer.replicas}"
+    return ScalingApplied(
+        decision_id=decision_id,
+        outcome=ApplyOutcome.CONFLICT,
+        replicas=target.replicas or 0,
+        generation=target.generation,
+        uid=target.uid,
+        message=f"approved too late: the decision {fate}",
+    )
+
+
+def _frozen(freeze: Freeze) -> str:
+    until_ms = freeze.order.until_ms
+    until = "" if until_ms is None else f" until {format_time(until_ms)}"
+    return f"{freeze.scope} is frozen{until} by {freeze.order.who}: {freeze.order.why}"
 
 
 def applied(decision: ScaleDecision, target: ScaleTarget, reply: ScaleReply) -> ScalingApplied:
