@@ -24,6 +24,7 @@ from inferbus_contracts.events.scaling import (
     ScalingApplied,
     ScalingDecided,
     ScalingDemanded,
+    ScalingRefused,
     Woken,
 )
 from inferbus_contracts.events.spec import SpecChanged, SpecRejected
@@ -120,6 +121,7 @@ _ROWS = (
         _S.METRICS_COLLECTOR,
         Stream.TELEMETRY,
         _S.AUTOSCALER,
+        _S.SPEC_WATCHER,
         key="target, or policy of a mix",
     ),
     _event(
@@ -138,9 +140,11 @@ _ROWS = (
         _S.AUTOSCALER,
         Stream.DECISIONS,
         _S.OPTIMIZER,
+        _S.SPEC_WATCHER,
         key="policy",
         ttl_seconds=_DECISION_SECONDS,
     ),
+    _event(ScalingRefused, _S.AUTOSCALER, Stream.FACTS, _S.SPEC_WATCHER, key="policy"),
     _event(
         ScalingDecided,
         _S.AUTOSCALER,
