@@ -144,7 +144,14 @@ _ROWS = (
         key="policy",
         ttl_seconds=_DECISION_SECONDS,
     ),
-    _event(ScalingRefused, _S.AUTOSCALER, Stream.FACTS, _S.SPEC_WATCHER, key="policy"),
+    _event(
+        ScalingRefused,
+        _S.AUTOSCALER,
+        Stream.FACTS,
+        _S.SPEC_WATCHER,
+        _S.AUTOSCALER,
+        key="policy",
+    ),
     _event(
         ScalingDecided,
         _S.AUTOSCALER,

@@ -8,6 +8,7 @@ events, time passed in.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from inferbus_contracts.envelope import format_time
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed, Order
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
 
@@ -32,6 +33,12 @@ class Freeze:
 
     scope: ObjectKey
     order: ControlFrozen
+
+    def __str__(self) -> str:
+        """One sentence: what, until when, by whom and why."""
+        until_ms = self.order.until_ms
+        until = "" if until_ms is None else f" until {format_time(until_ms)}"
+        return f"{self.scope} is frozen{until} by {self.order.who}: {self.order.why}"
 
 
 class Orders:

@@ -4,11 +4,13 @@ Invariant: an intent holds everything that its scaling is read from, so that who
 other object. (autoscaling spec 1.2 to 1.4)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy, PolicyBody
+from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.resources.scaling_targets import (
     AutoscalingPolicyBinding,
     RatioConstraint,
@@ -67,6 +69,12 @@ class ScalingIntent:
         if self.owner.key == self.policy.key:
             return self.owner.identity
         return f"{self.owner.identity}/{self.policy.identity}"
+
+    @property
+    def metrics(self) -> Sequence[PolicyMetric]:
+        """What the targets are scaled by: a role's own metrics, else the policy's."""
+        role = self.targets[0].role
+        return (role.metrics if role else None) or self.body.metrics
 
     @property
     def annotations(self) -> dict[str, str]:

@@ -13,7 +13,6 @@ from inferbus_autoscaler.facts import (
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import annotations as names
-from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
 from inferbus_contracts.scaling.intents import ScalingIntent
@@ -24,9 +23,6 @@ Annotations = Mapping[ObjectKey, Mapping[str, str]]
 
 def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
     """The facts of one intent; `targets` gives the annotations of those that exist."""
-    metrics = intent.body.metrics
-    if intent.targets[0].role is not None:
-        metrics = intent.targets[0].role.metrics or metrics
     capacities = _capacities(intent, targets)
     words = intent.annotations
     return PolicyFacts(
@@ -34,7 +30,9 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         uid=intent.owner.uid,
         generation=intent.policy.generation,
         digest=digest([intent.identity, intent.body.to_dict()]),
-        metrics=tuple(MetricTarget(name=metric.key, target=metric.target) for metric in metrics),
+        metrics=tuple(
+            MetricTarget(name=metric.key, target=metric.target) for metric in intent.metrics
+        ),
         tolerance_percent=intent.body.tolerance_percent,
         behaviour=_behaviour(intent.body.behavior),
         targets=tuple(
@@ -50,7 +48,7 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         mix=intent.mix,
         cost_expansion_rate_percent=intent.cost_expansion_rate_percent,
         compat=names.compat_of(words),
-        apply=_apply_mode(words),
+        apply=names.apply_mode_of(words),
     )
 
 
@@ -66,11 +64,6 @@ def _capacities(intent: ScalingIntent, targets: Annotations) -> dict[ObjectKey, 
         return dict.fromkeys(keys, 1.0)
     least = min(item.per_second for item in known)
     return {key: item.per_second / least for key, item in zip(keys, known, strict=True)}
-
-
-def _apply_mode(words: Mapping[str, str]) -> ApplyMode:
-    value = words.get(names.MODE, ApplyMode.AUTO)
-    return ApplyMode(value) if value in set(ApplyMode) else ApplyMode.ADVISE
 
 
 def _behaviour(written: Behavior | None) -> Behaviour:

@@ -71,6 +71,9 @@ def test_a_binding_names_its_target_from_how_many_to_how_many() -> None:
         "Accepted": ("True", "Accepted"),
         "Ready": ("True", "Reconciled"),
         "TargetFound": ("True", "TargetFound"),
+        "AbleToScale": ("True", "ReadyForNewScale"),
+        "ScalingActive": ("False", "NoSamples"),
+        "ScalingLimited": ("False", "DesiredWithinRange"),
     }
     target = {"name": "chat", "currentReplicas": 3, "desiredReplicas": 3}
     assert world.status(key)["homogeneousStatus"] == target

@@ -13,7 +13,6 @@ from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
 from inferbus_contracts.base import EventData
-from inferbus_contracts.envelope import format_time
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
@@ -22,7 +21,7 @@ from inferbus_contracts.events.scaling import (
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Freeze, Orders
+from inferbus_contracts.orders import Orders
 from inferbus_contracts.resources.annotations import DECISION_ID
 
 
@@ -130,7 +129,7 @@ def decide_scale(
         return _outcome(decision, ApplyOutcome.APPLIED if own else ApplyOutcome.UNCHANGED, target)
     freeze = orders.freeze(decision.target, now_ms, policies)
     if freeze is not None:
-        return _outcome(decision, ApplyOutcome.FROZEN, target, _frozen(freeze))
+        return _outcome(decision, ApplyOutcome.FROZEN, target, str(freeze))
     if decision.apply == "approve" and not orders.approves(
         decision.target, decision.decision_id, now_ms
     ):
@@ -161,12 +160,6 @@ def superseded(
         uid=target.uid,
         message=f"approved too late: the decision {fate}",
     )
-
-
-def _frozen(freeze: Freeze) -> str:
-    until_ms = freeze.order.until_ms
-    until = "" if until_ms is None else f" until {format_time(until_ms)}"
-    return f"{freeze.scope} is frozen{until} by {freeze.order.who}: {freeze.order.why}"
 
 
 def applied(decision: ScaleDecision, target: ScaleTarget, reply: ScaleReply) -> ScalingApplied:

@@ -12,13 +12,14 @@ from inferbus_contracts.conditions import condition, whole_seconds
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.errors import Problem
 from inferbus_contracts.events.route import ConditionFact
+from inferbus_contracts.events.scaling import Mode
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.scaling_targets import RatioConstraint
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_shared.objects.picture import StoredObject
-from inferbus_spec_watcher.policy_replicas import replicas
 from inferbus_spec_watcher.status.accepted import accepted
 from inferbus_spec_watcher.status.part import StatusPart
+from inferbus_spec_watcher.status.scaling_conditions import TYPES, scaling_conditions
 from inferbus_spec_watcher.status.view import View
 
 READY = "Ready"
@@ -37,16 +38,26 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
         target.key
         for intent in intents
         for target in intent.targets
-        if _current(target.key, view) is None
+        if view.replicas(target.key) is None
     ]
     scales = bool(intents or problems)
-    told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
+    refused = view.refused(key)
+    if refused is not None and refused.uid == stored.uid:
+        problems = (*problems, *refused.problems)
+    told = (_ready(problems, missing), *_found(intents, missing, view)) if scales else ()
     return StatusPart(
-        (accepted(stored.object), *told),
+        (accepted(stored.object), *told, *scaling_conditions(intents, view)),
         _numbers(intents, stored.object.get("status") or {}, view),
         stored.generation,
-        withdrawn=frozenset() if scales else frozenset({READY, TARGET_FOUND}),
+        withdrawn=_withdrawn(scales=scales, has_intents=bool(intents)),
     )
+
+
+def _withdrawn(*, scales: bool, has_intents: bool) -> frozenset[str]:
+    """What means nothing where nothing is scaled, or nothing by this object."""
+    if has_intents:
+        return frozenset()
+    return TYPES if scales else TYPES | {READY, TARGET_FOUND}
 
 
 def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:
@@ -58,14 +69,23 @@ def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> Conditi
 
 
 def _found(
-    intents: Sequence[ScalingIntent], missing: Sequence[ObjectKey]
+    intents: Sequence[ScalingIntent], missing: Sequence[ObjectKey], view: View
 ) -> tuple[ConditionFact, ...]:
     if not intents:
         return ()
     if missing:
-        message = f"there is no {', '.join(map(str, missing))}"
+        message = "; ".join(_absence(target, view) for target in missing)
         return (condition(TARGET_FOUND, False, "TargetInvalid", message),)
     return (condition(TARGET_FOUND, True, "TargetFound"),)
+
+
+def _absence(target: ObjectKey, view: View) -> str:
+    stored = view.get(target.owner) if target.role else None
+    if stored is None:
+        return f"there is no {target.owner}"
+    roles = stored.object["spec"]["template"]["roles"]
+    named = ", ".join(sorted(role["name"] for role in roles))
+    return f"{target.owner} has no role {target.role}; its roles are {named}"
 
 
 def _numbers(
@@ -78,8 +98,10 @@ def _numbers(
     first = intents[0]
     if first.mix:
         before = {one["name"]: one for one in previous.get(MIX) or ()}
+        demand = view.demand(first.owner.key)
+        mode = demand.mode if demand else None
         numbers[MIX] = [
-            _target(target, target.key.name, before.get(target.key.name), view)
+            _target(target, target.key.name, before.get(target.key.name), view, mode)
             for target in first.targets
         ]
     elif first.targets[0].role is not None:
@@ -107,17 +129,23 @@ def _roles(
 
 
 def _target(
-    target: IntentTarget, name: str, previous: Mapping[str, Any] | None, view: View
+    target: IntentTarget,
+    name: str,
+    previous: Mapping[str, Any] | None,
+    view: View,
+    mixed: Mode | None = None,
 ) -> dict[str, Any]:
+    """`mixed` is the mode of the mix that the target is in."""
     stored = view.get(target.key.owner)
     uid = stored.uid if stored else ""
-    current = _current(target.key, view) or 0
+    current = view.replicas(target.key) or 0
     status: dict[str, Any] = {"name": name, "currentReplicas": current, "desiredReplicas": current}
     wanted = view.wanted(target.key)
     if wanted is not None and wanted.uid == uid:
         status["desiredReplicas"] = wanted.replicas
-        if wanted.mode is not None:
-            status["mode"] = wanted.mode.value.capitalize()
+        mode = wanted.mode or mixed
+        if mode is not None:
+            status["mode"] = mode.value.capitalize()
     scaled = view.scaled(target.key)
     if scaled is not None and scaled.uid == uid:
         status["lastScaleTime"] = whole_seconds(scaled.at_ms)
@@ -135,7 +163,7 @@ def _is_since(stored: StoredObject | None, previous: Mapping[str, Any]) -> bool:
 
 
 def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) -> dict[str, Any]:
-    numbers = {target.key.role: _current(target.key, view) or 0 for target in targets}
+    numbers = {target.key.role: view.replicas(target.key) or 0 for target in targets}
     above, below = numbers.get(ratio.numerator_role, 0), numbers.get(ratio.denominator_role, 0)
     return {
         "numeratorRole": ratio.numerator_role,
@@ -147,14 +175,3 @@ def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) 
 def _shortest(number: float) -> str:
     """The shortest decimal that reads as the number, without an exponent (autoscaling spec 4.4)."""
     return f"{Decimal(repr(number)).normalize():f}"
-
-
-def _current(target: ObjectKey, view: View) -> int | None:
-    """Replicas of the target's spec; None when it, or its role, isn't there."""
-    stored = view.get(target.owner)
-    if stored is None:
-        return None
-    try:
-        return replicas(stored.object, target.role)
-    except KeyError:
-        return None

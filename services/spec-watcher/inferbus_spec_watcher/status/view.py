@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
-from inferbus_contracts.events.scaling import Mode
+from inferbus_contracts.events.scaling import ApplyOutcome, LimiterStep, Mode, ScalingRefused
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Freeze
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_shared.objects.picture import StoredObject
+from inferbus_spec_watcher.policy_replicas import replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,40 @@ class Wanted:
     mode: Mode | None
     """None where the decision was about a mix, whose mode stands in the demand."""
     decided_at_ms: int
+    decision_id: str = ""
+    steps: tuple[LimiterStep, ...] = ()
+    """What its limiters did, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The last total of a mix."""
+
+    mode: Mode
+    steps: tuple[LimiterStep, ...]
+    demanded_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the last decision about a target that was answered."""
+
+    decision_id: str
+    outcome: ApplyOutcome
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the last sample of a target could say, without its numbers."""
+
+    metrics: frozenset[str]
+    """The policy's names of those that have a value."""
+    silent: tuple[str, ...] = ()
+    """Ready pods that gave nothing."""
+    pods: int = 0
+    """Ready pods, told only where some are silent: a number alone is no news."""
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +88,29 @@ class View:
     resolved: Callable[[ObjectKey], RoutesResolved | None]
     wanted: Callable[[ObjectKey], Wanted | None]
     scaled: Callable[[ObjectKey], Scaled | None]
+    answer: Callable[[ObjectKey], Answer | None]
+    demand: Callable[[ObjectKey], Demand | None]
+    """The total of a mix, by its policy."""
+    sample: Callable[[ObjectKey], Sample | None]
+    sampled_ms: Callable[[ObjectKey], int]
+    """When the last sample of a target was taken; 0 without one."""
+    refused: Callable[[ObjectKey], ScalingRefused | None]
+    """What the autoscaler said of a policy."""
+    freeze: Callable[[ObjectKey], Freeze | None]
+    """The widest freeze in force for a target now."""
     settled: Settled
+    now_ms: int
+    """Virtual time."""
+
+    def replicas(self, target: ObjectKey) -> int | None:
+        """Replicas of the target's spec; None when it, or its role, isn't there."""
+        stored = self.get(target.owner)
+        if stored is None:
+            return None
+        try:
+            return replicas(stored.object, target.role)
+        except KeyError:
+            return None
 
     def verdict_on(self, key: ObjectKey, stored: StoredObject) -> Verdict | None:
         """The verdict on this very object, not on one of the same name before it."""
