@@ -21,7 +21,7 @@ from inferbus_autoscaler.policy_standing import answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
 from inferbus_autoscaler.state import LastDecision, TargetState
 from inferbus_contracts.deciding import Applied, ClearTimer, SetTimer, Woken, no_decision
-from inferbus_contracts.events.scaling import ApplyOutcome, DecisionRecord
+from inferbus_contracts.events.scaling import ApplyOutcome, DecisionRecord, Limiter
 
 Effects = tuple[Effect, ...]
 
@@ -183,4 +183,5 @@ def _timer_effects(given: CoreInput, after: TargetState, found: Evaluation | Non
         return ()
     if after.timer_ms is None:
         return (ClearTimer(),)
-    return (SetTimer(after.timer_ms, f"{binding(found.steps) if found else ''} ends"),)
+    ends = Limiter.FREEZE if given.facts.frozen else binding(found.steps if found else ())
+    return (SetTimer(after.timer_ms, f"{ends} ends"),)
