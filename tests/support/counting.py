@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import Stream
 from inferbus_contracts.deciding import ClearTimer, SetTimer, check_schema
@@ -64,7 +66,7 @@ def counting(bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA) -> Deci
         }
         return Verdict(state, (_said(count), *timers(event)))
 
-    return Decider(bus, schema, decide, lambda event: event.key)
+    return Decider(bus, schema, decide, lambda event: event.key, CollectorRegistry())
 
 
 def _said(count: int) -> Count:

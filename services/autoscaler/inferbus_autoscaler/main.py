@@ -7,6 +7,7 @@ from inferbus_autoscaler.handlers import AutoscalerHandlers
 from inferbus_autoscaler.refusals import Refusals
 from inferbus_autoscaler.settings import AutoscalerSettings
 from inferbus_autoscaler.state import SCHEMA
+from inferbus_autoscaler.telemetry import DecisionMetrics
 from inferbus_contracts.base import EventData
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.decider import Decider
@@ -26,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def serve(runtime: Runtime[AutoscalerSettings]) -> None:
     """Fold the facts that stand on the bus, then decide."""
     facts = FactFold(runtime.settings.decider)
-    refusals = Refusals(runtime.bus, facts)
+    metrics = DecisionMetrics(runtime.registry, runtime.bus.clock.now_ms)
+    refusals = Refusals(runtime.bus, facts, metrics)
 
     def take(event: Received[EventData]) -> None:
         facts.take(event.key, event.data, event.time_ms)
@@ -37,5 +39,12 @@ async def serve(runtime: Runtime[AutoscalerSettings]) -> None:
     await refusals.ready()
     runtime.background(refusals.run(), "refusals")
     handlers = AutoscalerHandlers(facts)
-    decider = Decider(runtime.bus, SCHEMA, handlers.decide, handlers.state_key)
+    decider = Decider(
+        runtime.bus,
+        SCHEMA,
+        handlers.decide,
+        handlers.state_key,
+        runtime.registry,
+        metrics.committed,
+    )
     runtime.on_inbox(decider.handle)

@@ -7,6 +7,7 @@ differs from what the bus says already. Several instances say the same under the
 import logging
 
 from inferbus_autoscaler.fact_fold import FactFold
+from inferbus_autoscaler.telemetry import DecisionMetrics
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.scaling import ScalingRefused
 from inferbus_contracts.keys import ObjectKey
@@ -24,8 +25,10 @@ _KINDS = frozenset({AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING})
 class Refusals:
     """Keeps `scaling.refused` in step with the facts."""
 
-    def __init__(self, bus: Bus, facts: FactFold) -> None:
+    def __init__(self, bus: Bus, facts: FactFold, metrics: DecisionMetrics) -> None:
         self._facts = facts
+        self._metrics = metrics
+        self._refused: set[ObjectKey] = set()
         self._observer = Observer(bus, ScalingRefused.event_type)
         self._due = Worklist[ObjectKey]("refusals")
 
@@ -54,6 +57,8 @@ class Refusals:
 
     async def _work(self, key: ObjectKey) -> None:
         uid, problems = self._facts.refusal(key)
+        self._refused = self._refused | {key} if problems else self._refused - {key}
+        self._metrics.refused.set(len(self._refused))
         last = self._observer.last(key)
         told = last if isinstance(last, ScalingRefused) else ScalingRefused(uid="")
         if not problems and not told.problems:

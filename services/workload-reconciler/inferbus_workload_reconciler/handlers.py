@@ -30,6 +30,7 @@ from inferbus_workload_reconciler.policy_scaling import (
     superseded,
 )
 from inferbus_workload_reconciler.ports import Substrate
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 
 log = logging.getLogger("inferbus.workload-reconciler")
 
@@ -43,12 +44,18 @@ class DecisionHandler:
     """The only hand that turns a decision into replicas."""
 
     def __init__(
-        self, bus: Bus, substrate: Substrate, client: ObjectClient, orders: OrderBook
+        self,
+        bus: Bus,
+        substrate: Substrate,
+        client: ObjectClient,
+        orders: OrderBook,
+        metrics: ReconcilerMetrics,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
         self._client = client
         self._orders = orders
+        self._metrics = metrics
 
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
@@ -121,6 +128,7 @@ class DecisionHandler:
         # The outcome is left out: handled a second time, an applied decision looks unchanged.
         id_ = event_id(ScalingApplied.event_type, target, f"{answer.decision_id}|{event.id}")
         await self._bus.publish(self._bus.event(answer, target, id=id_, cause=event))
+        self._metrics.answered(answer.outcome, self._bus.clock.now_ms() - event.time_ms)
 
     async def _is_answered(self, event: Received[EventData], target: ObjectKey) -> bool:
         """Whether only the acknowledgement was lost; the server forgets ids after two minutes."""

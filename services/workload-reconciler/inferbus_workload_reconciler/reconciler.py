@@ -34,6 +34,7 @@ from inferbus_workload_reconciler.policy_memory import memory_document, parse_me
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.policy_revisions import parse_history
 from inferbus_workload_reconciler.ports import ActionResult, Substrate
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from inferbus_workload_reconciler.workload import WorkloadSpec
 
 log = logging.getLogger("inferbus.workload-reconciler")
@@ -52,18 +53,24 @@ class Reconciler:
         memory: MemoryStore,
         observer: Observer,
         orders: OrderBook,
+        metrics: ReconcilerMetrics,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
         self._memory = memory
         self._observer = observer
         self._orders = orders
+        self._metrics = metrics
 
     async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         """One pass; after how many real seconds to look again though nothing changed.
 
         Raises `ProblemsError` when the object can't be planned or the substrate can't be reached.
         """
+        with self._metrics.passing():
+            return await self._reconcile(key, fact)
+
+    async def _reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         workload = parse_workload(fact.object)
         document = await self._memory.load(key, workload.uid)
         status = self._substrate.status_of(key)
@@ -124,6 +131,7 @@ class Reconciler:
             result = await self._substrate.delete(workload, action)
         if result.outcome is not Outcome.ALREADY:
             word = ActionWord.CREATE if creates else ActionWord.DELETE
+            self._metrics.acted(word, result.outcome)
             await self._record(workload, word, action, result, observed)
         return result.outcome in (Outcome.DONE, Outcome.ALREADY)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from workload_builders import role, serving
 
 from inferbus_contracts.api.objects import AppliedDocument
@@ -35,6 +36,7 @@ from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.main import serve
 from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 from tests.support.services import running_service
@@ -138,7 +140,11 @@ def blind_handler(bus: Bus, *known: Received[EventData]) -> Handle:
     for event in known:
         book.take(event)
     handler = DecisionHandler(
-        bus, ProcessSubstrate(ObjectPicture(bus), client, "local"), client, book
+        bus,
+        ProcessSubstrate(ObjectPicture(bus), client, "local"),
+        client,
+        book,
+        ReconcilerMetrics(CollectorRegistry()),
     )
     return lambda event: handler.handle(event, None)
 
@@ -148,7 +154,7 @@ async def test_nothing_is_scaled_after_a_freeze_but_what_was_under_way(
 ) -> None:
     """One decision after the other, as fast as they are answered, and a freeze in between."""
     async with (
-        running_service(nats_server, serve, WorkloadReconcilerSettings()),
+        running_service(nats_server, serve, WorkloadReconcilerSettings()) as runtime,
         nats_server.bus(Service.AUTOSCALER) as decider,
         nats_server.bus(Service.CONSOLE) as console,
         nats_server.bus(Service.CLI) as people,
@@ -184,6 +190,17 @@ async def test_nothing_is_scaled_after_a_freeze_but_what_was_under_way(
             [ApplyOutcome.FROZEN],
         )
         assert outcomes[-1] is ApplyOutcome.FROZEN
+        for word in (ApplyOutcome.APPLIED, ApplyOutcome.FROZEN):
+            counted = runtime.registry.get_sample_value(
+                "inferbus_workload_reconciler_answers_total", {"outcome": word.value}
+            )
+            assert counted == outcomes.count(word)
+
+        def frozen_workloads() -> bool:
+            name = "inferbus_workload_reconciler_workloads"
+            return runtime.registry.get_sample_value(name, {"scaling": "frozen"}) == 1
+
+        await eventually(frozen_workloads)
         last_applied = [one.data for one in given if isinstance(one.data, ScalingApplied)][-2]
         assert await replicas(people) == last_applied.replicas
 

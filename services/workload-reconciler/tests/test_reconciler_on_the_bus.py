@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.api.objects import AppliedDocument, Preconditions
 from inferbus_contracts.events.scaling import (
@@ -31,11 +32,13 @@ from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.main import serve
 from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 from tests.support.services import running_service
 
 KEY = ObjectKey("ModelServing", "default", "m")
+METRICS = ReconcilerMetrics(CollectorRegistry())
 
 
 def serving(replicas: int) -> dict[str, Any]:
@@ -181,7 +184,7 @@ async def test_a_decision_that_is_handled_twice_is_answered_once(nats_server: Na
 
         client = ObjectClient(bus, "workload-reconciler")
         substrate = ProcessSubstrate(ObjectPicture(bus), client, "local")
-        handler = DecisionHandler(bus, substrate, client, OrderBook(bus))
+        handler = DecisionHandler(bus, substrate, client, OrderBook(bus), METRICS)
         for _ in "a crash before the acknowledgement", "and the redelivery":
             await handler.handle(decided, None)
         assert [item.outcome for item in await answers(bus)] == [ApplyOutcome.APPLIED]

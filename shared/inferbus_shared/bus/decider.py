@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nats.aio.msg import Msg
+from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import Stream
@@ -25,6 +26,7 @@ from inferbus_shared.bus.bus import Bus, no_timer, timer
 from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.fate import Retry
 from inferbus_shared.bus.messages import Outgoing, Received
+from inferbus_shared.bus.metrics import CommitMetrics
 from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError, expecting
 
 AGAIN_SECONDS = 0.05
@@ -83,11 +85,26 @@ KeyOf = Callable[[Received[EventData]], ObjectKey | None]
 """The key of the state that an event is about; None: nobody's."""
 
 
+Committed = Callable[[ObjectKey, Received[EventData], Verdict], None]
+"""Told the key, the event, and what followed from it, once that is stored."""
+
+
 class Decider:
     """Runs a pure core over an inbox."""
 
-    def __init__(self, bus: Bus, state_schema: int, decide: Decide, key_of: KeyOf) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        state_schema: int,
+        decide: Decide,
+        key_of: KeyOf,
+        registry: CollectorRegistry,
+        committed: Committed = lambda *_: None,
+    ) -> None:
+        """`committed` is told what was stored; the registry gets the decider's own metrics."""
         self._bus = bus
+        self._metrics = CommitMetrics(bus.service, registry)
+        self._committed = committed
         self._schema = state_schema
         self._decide = decide
         self._key_of = key_of
@@ -108,9 +125,13 @@ class Decider:
         try:
             await self._bus.commit(self._messages(key, event, before, revision, verdict))
         except WrongSequenceError as error:
+            self._metrics.conflict.inc()
             raise Retry(AGAIN_SECONDS, f"the state of {key} changed: {error}") from error
         except UnknownOutcomeError as error:
+            self._metrics.unknown.inc()
             raise Retry(AGAIN_SECONDS, f"the commit for {key} got no answer: {error}") from error
+        self._metrics.stored.inc()
+        self._committed(key, event, verdict)
 
     async def _read(self, key: ObjectKey) -> tuple[StateStored | None, int]:
         message = await last_message(

@@ -24,11 +24,31 @@ def type_label(headers: Mapping[str, str] | None) -> str:
     return type_ if type_ in _TYPES else UNKNOWN_TYPE
 
 
+def metric_prefix(service: Service) -> str:
+    """What the names of a service's metrics begin with."""
+    return f"inferbus_{service.value.replace('-', '_')}"
+
+
+class CommitMetrics:
+    """Commits of a decider: how many were stored, lost a race, or got no answer."""
+
+    def __init__(self, service: Service, registry: CollectorRegistry) -> None:
+        commits = Counter(
+            f"{metric_prefix(service)}_commits_total",
+            "Atomic commits of state, decision and timer, by outcome.",
+            ("outcome",),
+            registry=registry,
+        )
+        self.stored = commits.labels("stored")
+        self.conflict = commits.labels("conflict")
+        self.unknown = commits.labels("unknown")
+
+
 class BusMetrics:
     """Events handled: how many, how they ended, how long they took."""
 
     def __init__(self, service: Service, registry: CollectorRegistry) -> None:
-        prefix = f"inferbus_{service.value.replace('-', '_')}"
+        prefix = metric_prefix(service)
         self._events = Counter(
             f"{prefix}_events_total",
             "Events and requests handled, by type and outcome.",
