@@ -145,7 +145,7 @@ def test_a_binding_whose_policy_went_says_so_and_keeps_what_is_known_of_its_targ
     assert "homogeneousStatus" not in world.status(key)
 
 
-def test_of_two_on_one_target_the_younger_says_that_it_lost() -> None:
+def test_as_d23_of_two_on_one_target_the_younger_says_that_it_lost() -> None:
     world, key = single()
     old, young = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
     world.put(binding(created=old))

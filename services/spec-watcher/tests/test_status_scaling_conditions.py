@@ -18,7 +18,12 @@ from test_status_scaling import (
 
 from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.events.control import ControlFrozen, ControlThawed
-from inferbus_contracts.events.metrics import MetricAggregate, MetricKind, TargetSample
+from inferbus_contracts.events.metrics import (
+    MetricAggregate,
+    MetricKind,
+    MetricsSampled,
+    TargetSample,
+)
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
     Limiter,
@@ -301,3 +306,16 @@ def test_a_status_of_what_is_known_is_rendered_the_same_again() -> None:
     world.orders.take(CHAT, ControlFrozen(who="ada", why="x"), NOW_MS)
     first = world.status(key)
     assert world.status(key, NOW_MS + 1000) == first
+
+
+def test_as_d22_numbers_that_come_and_go_are_no_news() -> None:
+    """A status is written when something else is to be said, not with every sample."""
+    world, _ = single()
+    samples = world.samples
+    first = MetricsSampled(policy="p", taken_at_ms=1, window_ms=1, targets=[sample()])
+    assert samples.take(first) == [CHAT]
+    other = sample(metrics=[gauge().model_copy(update={"value": 99.0})], ready_pods=7)
+    again = first.model_copy(update={"taken_at_ms": 2, "targets": [other]})
+    assert samples.take(again) == []
+    silent = sample(missing=["chat-1"])
+    assert samples.take(first.model_copy(update={"taken_at_ms": 3, "targets": [silent]})) == [CHAT]
