@@ -5,7 +5,8 @@ which came first.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -54,6 +55,20 @@ MOST_DECISIONS = 400
 BEFORE_THE_FREEZE = 5
 
 Handle = Callable[[Received[EventData]], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def parties(
+    server: NatsServer, decider: Service = Service.AUTOSCALER
+) -> AsyncIterator[tuple[Bus, Bus, Bus, Bus]]:
+    """Who decides, the reconciler, who orders, and who looks."""
+    async with (
+        server.bus(decider) as deciding,
+        server.bus(Service.WORKLOAD_RECONCILER) as bus,
+        server.bus(Service.CONSOLE) as console,
+        server.bus(Service.CLI) as people,
+    ):
+        yield deciding, bus, console, people
 
 
 def workload(name: str = CHAT.name) -> dict[str, Any]:
@@ -215,12 +230,7 @@ async def test_nothing_is_scaled_after_a_freeze_but_what_was_under_way(
 
 async def test_an_order_counts_from_when_it_stands_in_the_log(nats_server: NatsServer) -> None:
     """The race that memory alone would lose: the order is there, and was not delivered yet."""
-    async with (
-        nats_server.bus(Service.AUTOSCALER) as decider,
-        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
-        nats_server.bus(Service.CONSOLE) as console,
-        nats_server.bus(Service.CLI) as people,
-    ):
+    async with parties(nats_server) as (decider, bus, console, people):
         uid, *_ = await stored(people, workload(), *policy_documents())
         specs = [
             await eventually(lambda key=key: bus.last("spec.changed", key))
@@ -249,12 +259,7 @@ async def test_an_order_counts_from_when_it_stands_in_the_log(nats_server: NatsS
 
 
 async def test_exactly_the_approved_decision_is_applied(nats_server: NatsServer) -> None:
-    async with (
-        nats_server.bus(Service.AUTOSCALER) as decider,
-        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
-        nats_server.bus(Service.CONSOLE) as console,
-        nats_server.bus(Service.CLI) as people,
-    ):
+    async with parties(nats_server) as (decider, bus, console, people):
         (uid,) = await stored(people, workload())
         handle = blind_handler(bus)
         for number, desired in enumerate((3, 4)):
@@ -278,12 +283,7 @@ async def test_exactly_the_approved_decision_is_applied(nats_server: NatsServer)
 
 
 async def test_an_approved_mix_is_applied_to_each_of_its_targets(nats_server: NatsServer) -> None:
-    async with (
-        nats_server.bus(Service.OPTIMIZER) as decider,
-        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
-        nats_server.bus(Service.CONSOLE) as console,
-        nats_server.bus(Service.CLI) as people,
-    ):
+    async with parties(nats_server, Service.OPTIMIZER) as (decider, bus, console, people):
         targets = (CHAT, SPARE)
         uids = await stored(people, *(workload(key.name) for key in targets))
         handle = blind_handler(bus)
@@ -305,12 +305,7 @@ async def test_an_approved_mix_is_applied_to_each_of_its_targets(nats_server: Na
 
 
 async def test_advice_is_never_applied_whatever_is_approved(nats_server: NatsServer) -> None:
-    async with (
-        nats_server.bus(Service.AUTOSCALER) as decider,
-        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
-        nats_server.bus(Service.CONSOLE) as console,
-        nats_server.bus(Service.CLI) as people,
-    ):
+    async with parties(nats_server) as (decider, bus, console, people):
         (uid,) = await stored(people, workload())
         handle = blind_handler(bus)
         await handle(await written(decider, decided(uid, 3, apply="advise"), CHAT, "d1"))
