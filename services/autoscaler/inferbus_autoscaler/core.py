@@ -14,9 +14,15 @@ from inferbus_autoscaler.events import Demanded, Event, Sampled
 from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.outcomes import Decide, Demand, Effect
 from inferbus_autoscaler.policy_compat import evaluate_compat
-from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
+from inferbus_autoscaler.policy_default import (
+    evaluate_again,
+    evaluate_pending,
+    evaluate_sample,
+    next_change,
+)
 from inferbus_autoscaler.policy_emission import decision_of, with_decision, worth_saying
 from inferbus_autoscaler.policy_limits import binding
+from inferbus_autoscaler.policy_objective import evaluate_objective, next_look
 from inferbus_autoscaler.policy_standing import NOT_NOW, after_answer, answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
 from inferbus_autoscaler.roles import decide_roles
@@ -33,12 +39,12 @@ def decide(
 ) -> tuple[TargetState, Effects]:
     """The state after `event`, and what is to be done; `now_ms` is the key's virtual time.
 
-    `facts.policy` must have passed `policy_check.problems_of`. Demand events change nothing. A key
-    without policy or target forgets everything.
+    `facts.policy` must have passed `policy_check.problems_of`. A key without policy or target
+    forgets everything.
     """
-    if isinstance(event, Demanded):
-        return state, ()
     policy = _live_policy(facts)
+    if isinstance(event, Demanded) and not _heeds(policy, event):
+        return state, ()
     if policy is None:
         return TargetState(), (ClearTimer(),) if state.timer_ms is not None else ()
     given = CoreInput(state=state, event=event, facts=facts, now_ms=now_ms)
@@ -47,8 +53,10 @@ def decide(
     if policy.joint:
         return decide_roles(given, policy, after, now_ms)
     found: Evaluation | None
-    if isinstance(event, Sampled):
-        found = _sampled(after, policy, facts, event, now_ms)
+    if isinstance(event, Demanded):
+        after, found = _demanded(after, policy, facts, event, now_ms)
+    elif isinstance(event, Sampled):
+        after, found = _sampled(after, policy, facts, event, now_ms)
     elif isinstance(event, Applied):
         after, found = _applied(after, policy, facts, event, now_ms)
     else:
@@ -75,6 +83,21 @@ def _live_policy(facts: Facts) -> PolicyFacts | None:
     return policy if policy and policy.targets else None
 
 
+def _heeds(policy: PolicyFacts | None, event: Demanded) -> bool:
+    """Whether an event about traffic says anything to a policy."""
+    if policy is None or policy.joint or policy.compat is not None:
+        return False
+    return policy.objective is not None or event.held > 0
+
+
+def _demanded(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Demanded, now_ms: int
+) -> tuple[TargetState, Evaluation | None]:
+    if policy.objective is not None:
+        return evaluate_objective(state, policy, facts, event, now_ms)
+    return state, evaluate_pending(state, policy, facts, event.at_ms, now_ms)
+
+
 def _owned(state: TargetState, policy: PolicyFacts, facts: Facts) -> TargetState:
     """The state, or a new one where policy or target were replaced by others of their name."""
     target = None if policy.mix else facts.target(policy.targets[0].key)
@@ -86,16 +109,18 @@ def _owned(state: TargetState, policy: PolicyFacts, facts: Facts) -> TargetState
 
 def _sampled(
     state: TargetState, policy: PolicyFacts, facts: Facts, event: Sampled, now_ms: int
-) -> Evaluation | None:
+) -> tuple[TargetState, Evaluation | None]:
     if policy.compat is None:
         own = state if state.compat is None else replace(state, compat=None)
-        return evaluate_sample(own, policy, facts, event, now_ms)
+        if policy.objective is not None:
+            return evaluate_objective(own, policy, facts, event, now_ms)
+        return own, evaluate_sample(own, policy, facts, event, now_ms)
     last = state.decision
     if last and last.applying and now_ms - last.decided_ms < facts.settings.repeat_ms:
-        return None
+        return state, None
     if facts.policy is None or len(policy.targets) < len(facts.policy.targets):
-        return None
-    return evaluate_compat(state, policy, facts, event, now_ms)
+        return state, None
+    return state, evaluate_compat(state, policy, facts, event, now_ms)
 
 
 def _applied(
@@ -109,7 +134,7 @@ def _applied(
         after = replace(after, decision=after_answer(after.decision, event.outcome))
     if policy.compat is not None or event.outcome in NOT_NOW:
         return after, None
-    return after, evaluate_again(after, policy, facts, now_ms)
+    return _again(after, policy, facts, event, now_ms)
 
 
 def _woken(
@@ -120,7 +145,15 @@ def _woken(
     after = replace(state, timer_ms=None)
     if policy.compat is not None:
         return after, None
-    return after, evaluate_again(after, policy, facts, now_ms)
+    return _again(after, policy, facts, event, now_ms)
+
+
+def _again(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Event, now_ms: int
+) -> tuple[TargetState, Evaluation | None]:
+    if policy.objective is not None:
+        return evaluate_objective(state, policy, facts, event, now_ms)
+    return state, evaluate_again(state, policy, facts, now_ms)
 
 
 def _concluded(
@@ -140,7 +173,7 @@ def _concluded(
             new,
             found,
             apply=policy.apply,
-            sampled=isinstance(given.event, Sampled),
+            sampled=isinstance(given.event, Sampled | Demanded),
             repeat_ms=facts.settings.repeat_ms,
         )
         after = with_decision(found.state, new, policy, now_ms) if said else found.state
@@ -159,5 +192,6 @@ def _with_timer(
 ) -> TargetState:
     timer_ms = None
     if policy.compat is None and found.limited:
-        timer_ms = next_change(state, policy, facts, now_ms)
+        look = next_change if policy.objective is None else next_look
+        timer_ms = look(state, policy, facts, now_ms)
     return state if timer_ms == state.timer_ms else replace(state, timer_ms=timer_ms)

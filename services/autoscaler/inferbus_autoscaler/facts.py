@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inferbus_autoscaler.stamps import MOST_STAMPS
-from inferbus_contracts.resources.annotations import ApplyMode, Compat
+from inferbus_contracts.resources.annotations import (
+    ApplyMode,
+    CapacityUnit,
+    Compat,
+    ObjectiveMetric,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +100,20 @@ class RatioFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObjectiveFacts:
+    """What requests may have to wait, and what is known of a replica."""
+
+    late_share: float
+    """Of requests that may be late, above 0 and below 1."""
+    limit_ms: int
+    """Above 0."""
+    metric: ObjectiveMetric
+    capacity: float | None = None
+    """What one replica (of a mix: one capacity unit) serves per second; None: nobody said."""
+    unit: CapacityUnit = CapacityUnit.REQUESTS
+
+
+@dataclass(frozen=True, kw_only=True)
 class PolicyFacts:
     """One policy, parsed, with defaults filled in."""
 
@@ -103,6 +122,8 @@ class PolicyFacts:
     generation: int
     digest: str
     metrics: tuple[MetricTarget, ...]
+    objective: ObjectiveFacts | None = None
+    """In place of metrics."""
     tolerance_percent: int = 10
     behaviour: Behaviour = field(default_factory=Behaviour)
     targets: tuple[PolicyTarget, ...] = ()
@@ -151,6 +172,8 @@ class DeciderSettings:
     """A decision is made again at least that often while samples arrive."""
     stale_ms: int = 60_000
     """An older sample is no ground for scaling down."""
+    idle_ms: int = 300_000
+    """By an objective alone: without any request for so long, no replica is needed."""
 
 
 @dataclass(frozen=True, kw_only=True)

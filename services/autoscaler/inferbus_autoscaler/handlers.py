@@ -1,11 +1,12 @@
 """From an event of the inbox to the core and back: what the decider shell calls."""
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.events import Demanded, Event, sampled
+from inferbus_autoscaler.events import Event, demanded, held, sampled
 from inferbus_autoscaler.fact_fold import FactFold
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.base import EventData
 from inferbus_contracts.deciding import applied, woken
+from inferbus_contracts.events.demand import DemandPending, RouterDemand
 from inferbus_contracts.events.metrics import MetricsSampled
 from inferbus_contracts.events.scaling import ScalingApplied
 from inferbus_contracts.events.scaling import Woken as WokenData
@@ -50,4 +51,7 @@ def read_event(event: Received[EventData]) -> Event:
         return applied(str(event.key), event.data, origin)
     if isinstance(event.data, WokenData):
         return woken(event.data, origin)
-    return Demanded(sequence=origin.sequence, causes=origin.causes)
+    if isinstance(event.data, DemandPending):
+        return held(event.data, event.time_ms, origin)
+    assert isinstance(event.data, RouterDemand), "the inbox has nothing else"
+    return demanded(event.data, event.time_ms, origin)

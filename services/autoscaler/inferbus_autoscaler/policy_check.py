@@ -27,6 +27,7 @@ def problems_of(policy: PolicyFacts) -> tuple[Problem, ...]:
     """Everything that keeps the core from deciding by `policy`; empty when it may."""
     found = [
         *_metric_problems(policy, policy.metrics, "metrics"),
+        *_objective_problems(policy),
         *_target_problems(policy),
         *_ratio_problems(policy),
         *_behaviour_problems(policy),
@@ -84,6 +85,14 @@ def _metric_problems(
             yield _problem(policy, field, str(metric.target), "must be above 0 and finite")
         if metric.name in names[:index]:
             yield _problem(policy, f"{where}[{index}].name", metric.name, "must be unique")
+
+
+def _objective_problems(policy: PolicyFacts) -> Iterator[Problem]:
+    asks = [policy.metrics, *(target.metrics for target in policy.targets)]
+    fixed = all(target.fixed for target in policy.targets)
+    if policy.objective is None and not fixed and not any(asks):
+        rule = "must not be empty where there is no objective; roles can't be scaled by one"
+        yield _problem(policy, "metrics", "[]", rule)
 
 
 def _target_problems(policy: PolicyFacts) -> Iterator[Problem]:

@@ -52,6 +52,25 @@ def scope_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> Scope:
     return _scope(policy, facts, _units(state, policy, facts))
 
 
+def capacity_of(state: TargetState, policy: PolicyFacts, facts: Facts, desired: int) -> float:
+    """What a mix must serve where its total is `desired`, in capacity units."""
+    units = _units(state, policy, facts)
+    return _capacity(desired, _scope(policy, facts, units), units)
+
+
+def evaluate_pending(
+    state: TargetState, policy: PolicyFacts, facts: Facts, at_ms: int, now_ms: int
+) -> Evaluation | None:
+    """Look at requests that are held since there is no replica: one is needed, perhaps more.
+
+    None where there are replicas, on their way too.
+    """
+    if _units(state, policy, facts).current > 0:
+        return None
+    reading = Reading(need=Need(known=1.0), sampled_ms=at_ms)
+    return _evaluate(state, policy, facts, reading, now_ms)
+
+
 def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
     """When the number will change by itself, because a window or panic ends; None: never."""
     if state.reading is None or facts.frozen:

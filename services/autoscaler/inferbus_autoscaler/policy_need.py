@@ -58,6 +58,8 @@ class MetricLoad:
     """Total over the targets, in the metric's unit; None when there is no value."""
     want: int | None = None
     """Replicas for it; None when there is no value."""
+    target: float | None = None
+    """What one replica should carry, where that isn't the policy's to say."""
     detail: str = ""
 
 

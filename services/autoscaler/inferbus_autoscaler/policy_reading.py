@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from inferbus_autoscaler.facts import (
     Behaviour,
     MetricTarget,
+    ObjectiveFacts,
     PanicPolicy,
     PolicyFacts,
     PolicyTarget,
@@ -14,11 +15,14 @@ from inferbus_autoscaler.facts import (
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import annotations as names
-from inferbus_contracts.resources.annotations import ApplyMode
+from inferbus_contracts.resources.annotations import ApplyMode, CapacityUnit
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
 from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
+
+_LEAST_LATE_SHARE, _MOST_LATE_SHARE = 1e-5, 0.5
+"""No finite fleet keeps a promise of 100 %; and of less than a half none is needed."""
 
 Annotations = Mapping[ObjectKey, Mapping[str, str]]
 """Annotations of targets by key."""
@@ -37,6 +41,7 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         generation=intent.policy.generation,
         digest=digest([intent.identity, intent.body.to_dict()]),
         metrics=_metrics(metrics),
+        objective=_objective(intent, targets),
         tolerance_percent=intent.body.tolerance_percent,
         behaviour=_behaviour(intent.body.behavior),
         targets=tuple(
@@ -57,6 +62,30 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         compat=names.compat_of(words),
         apply=_apply_mode(words),
     )
+
+
+def objective_facts(objective: names.Objective, capacity: names.Capacity | None) -> ObjectiveFacts:
+    """An objective as the core reads it; `capacity` is that of one replica, None where unknown."""
+    late_share = (100 - objective.percent) / 100
+    return ObjectiveFacts(
+        late_share=min(max(late_share, _LEAST_LATE_SHARE), _MOST_LATE_SHARE),
+        limit_ms=objective.limit_ms,
+        metric=objective.metric,
+        capacity=capacity.per_second if capacity else None,
+        unit=capacity.unit if capacity else CapacityUnit.REQUESTS,
+    )
+
+
+def _objective(intent: ScalingIntent, targets: Annotations) -> ObjectiveFacts | None:
+    """Of a policy that names no metric; a unit of a mix is its smallest replica."""
+    text = intent.annotations.get(names.OBJECTIVE)
+    if text is None or intent.body.metrics or intent.joint:
+        return None
+    written = [targets.get(target.key.owner, {}).get(names.CAPACITY) for target in intent.targets]
+    known = [names.parse_capacity(one) for one in written if one]
+    alike = len(known) == len(written) and len({one.unit for one in known}) == 1
+    least = min(known, key=lambda one: one.per_second) if alike else None
+    return objective_facts(names.parse_objective(text), least)
 
 
 def _metrics(written: Iterable[PolicyMetric]) -> tuple[MetricTarget, ...]:

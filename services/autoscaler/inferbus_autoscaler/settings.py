@@ -26,10 +26,14 @@ class AutoscalerSettings(ServiceSettings):
     """A decision is made again at least that often while samples arrive."""
     stale_seconds: int = Field(default=60, ge=1)
     """An older sample is no ground for scaling down."""
+    idle_seconds: int = Field(default=300, ge=1)
+    """By an objective alone: without any request for so long, no replica is needed."""
 
     @property
     def decider(self) -> DeciderSettings:
         """The knobs that the core reads."""
         return DeciderSettings(
-            repeat_ms=self.repeat_seconds * 1000, stale_ms=self.stale_seconds * 1000
+            repeat_ms=self.repeat_seconds * 1000,
+            stale_ms=self.stale_seconds * 1000,
+            idle_ms=self.idle_seconds * 1000,
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_need import MetricLoad, Need
@@ -89,6 +90,8 @@ class TargetState:
     timer_ms: int | None = None
     """When the key wakes itself; None: not at all."""
     compat: CompatMemory | None = None
+    objective: ObjectiveMemory | None = None
+    """Of a policy without metrics, in place of a reading."""
     roles: tuple[RoleState, ...] = ()
     """Of a policy that decides about roles together; reading, history and decision are theirs."""
 

@@ -11,9 +11,11 @@ from inferbus_autoscaler.events import MetricValue, Sampled, TargetReading
 from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, PolicyTarget, TargetFacts
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_correction import CompatWindows
+from inferbus_autoscaler.policy_engines import OBJECTIVE_METRICS
 from inferbus_autoscaler.policy_held_window import LONGEST_MS, HeldWindow
 from inferbus_autoscaler.policy_history import History, PanicHold
 from inferbus_autoscaler.policy_need import LONGEST_DETAIL, MetricLoad, Need
+from inferbus_autoscaler.policy_objective import DEMAND
 from inferbus_autoscaler.policy_roles import role_policy, with_role_states
 from inferbus_autoscaler.policy_windows import Best, RateWindow, RecommendationWindow
 from inferbus_autoscaler.record import CoreInput, record_of
@@ -25,6 +27,7 @@ from inferbus_autoscaler.state import (
     Standing,
     TargetState,
 )
+from inferbus_autoscaler.worst_memory import worst_memory
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
 
@@ -104,14 +107,16 @@ def _sample(policy: PolicyFacts) -> Sampled:
 
 
 def _values(policy: PolicyFacts, target: PolicyTarget) -> tuple[MetricValue, ...]:
+    own = policy.metrics if target.metrics is None else target.metrics
+    names = OBJECTIVE_METRICS if policy.objective else tuple(metric.name for metric in own)
     return tuple(
         MetricValue(
-            name=metric.name,
+            name=name,
             kind=MetricKind.EXTERNAL_UTILISATION,
             value=_LONG,
             idle=True,
         )
-        for metric in (policy.metrics if target.metrics is None else target.metrics)
+        for name in names
     )
 
 
@@ -162,7 +167,10 @@ def _state(policy: PolicyFacts) -> TargetState:
 def _with_all(state: TargetState, policy: PolicyFacts) -> TargetState:
     return replace(
         state,
-        reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS),
+        reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS)
+        if policy.objective is None
+        else None,
+        objective=None if policy.objective is None else worst_memory(_LATE_MS),
         history=_history(policy) if policy.compat is None else History(),
         decision=LastDecision(
             desired=_MANY,
@@ -177,9 +185,10 @@ def _with_all(state: TargetState, policy: PolicyFacts) -> TargetState:
 
 
 def _metrics(policy: PolicyFacts) -> tuple[MetricLoad, ...]:
+    names = [DEMAND] if policy.objective else [metric.name for metric in policy.metrics]
+    detail = LONGEST_DETAIL * " "
     return tuple(
-        MetricLoad(name=metric.name, load=_LONG, want=_MANY, detail=LONGEST_DETAIL * " ")
-        for metric in policy.metrics
+        MetricLoad(name=name, load=_LONG, want=_MANY, target=_LONG, detail=detail) for name in names
     )
 
 
