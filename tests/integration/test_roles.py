@@ -5,7 +5,6 @@ what the engines report.
 """
 
 import contextlib
-import copy
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -43,6 +42,7 @@ from tests.support.eventually import eventually
 from tests.support.ledger import contradictions, read_ledger
 from tests.support.nats import NatsServer
 from tests.support.platform import model_manifests
+from tests.support.roles import roles_policy, split_into_roles
 from tests.support.services import running_service
 
 CHAT = ObjectKey("ModelServing", "default", "chat")
@@ -55,33 +55,10 @@ LOAD = "load"
 def manifests(prefill: int, decode: int) -> list[dict[str, Any]]:
     """A workload of two roles, and a policy with one unit of load per replica of each."""
     workload = model_manifests("chat")[0]
-    template = workload["spec"]["template"]
-    (only,) = template["roles"]
-    template["roles"] = [
-        {**copy.deepcopy(only), "name": name, "replicas": count}
-        for name, count in (("prefill", prefill), ("decode", decode))
-    ]
-    scaling = {"minReplicas": 1, "maxReplicas": 9, "metricSources": {LOAD: {"pod": {}}}}
-    policy = {
-        "apiVersion": workload["apiVersion"],
-        "kind": "AutoscalingPolicy",
-        "metadata": {"name": "chat"},
-        "spec": {
-            "metrics": [{"name": LOAD, "targetValue": "1"}],
-            "behavior": {"scaleDown": {"period": "0s", "stabilizationWindow": "0s"}},
-            "disaggregatedTarget": {
-                "targetRef": {"kind": "ModelServing", "name": "chat"},
-                "roles": {"prefill": scaling, "decode": scaling},
-                "ratioConstraint": {
-                    "numeratorRole": "prefill",
-                    "denominatorRole": "decode",
-                    "minRatio": "0.5",
-                    "maxRatio": "1",
-                },
-            },
-        },
-    }
-    return [workload, policy]
+    split_into_roles(workload, {"prefill": prefill, "decode": decode})
+    at_once = {"scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    metric = {"name": LOAD, "targetValue": "1"}
+    return [workload, roles_policy(workload, metric, 9, ("0.5", "1"), behavior=at_once)]
 
 
 class Roles:

@@ -1,6 +1,5 @@
 """Prefill and decode under real load: one takes the other along, and both can be explained."""
 
-import copy
 import json
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
 from tests.support.load import running_load
 from tests.support.platform import SCALING_METRIC, model_manifests, running_platform
+from tests.support.roles import roles_policy, split_into_roles
 
 pytestmark = pytest.mark.slow
 
@@ -23,34 +23,10 @@ LONG_TOKENS = 60
 def pair_manifests() -> list[dict[str, Any]]:
     """A model whose requests all go to decode, with as many prefillers as decoders."""
     workload, server, route = model_manifests("chat")
-    template = workload["spec"]["template"]
-    (only,) = template["roles"]
-    prefill, decode = (
-        {**copy.deepcopy(only), "name": name, "replicas": 1} for name in ("prefill", "decode")
-    )
+    prefill, _ = split_into_roles(workload, {"prefill": 1, "decode": 1})
     prefill["entryTemplate"]["metadata"]["labels"] = {"app": "chat-prefill"}
-    template["roles"] = [prefill, decode]
-    port = {"pod": {"port": 8000}}
-    scaling = {"minReplicas": 1, "maxReplicas": 3, "metricSources": {SCALING_METRIC: port}}
-    policy = {
-        "apiVersion": workload["apiVersion"],
-        "kind": "AutoscalingPolicy",
-        "metadata": {"name": "chat"},
-        "spec": {
-            "metrics": [{"name": SCALING_METRIC, "targetValue": "2"}],
-            "behavior": BEHAVIOUR,
-            "disaggregatedTarget": {
-                "targetRef": {"kind": "ModelServing", "name": "chat"},
-                "roles": {"prefill": scaling, "decode": scaling},
-                "ratioConstraint": {
-                    "numeratorRole": "prefill",
-                    "denominatorRole": "decode",
-                    "minRatio": "1",
-                    "maxRatio": "1",
-                },
-            },
-        },
-    }
+    metric = {"name": SCALING_METRIC, "targetValue": "2"}
+    policy = roles_policy(workload, metric, 3, ("1", "1"), behavior=BEHAVIOUR)
     return [workload, server, route, policy]
 
 
