@@ -144,20 +144,27 @@ def _wrong_order(before: Event, after: Event, ledger: Ledger) -> Iterator[str]:
 
 def _named_before(decision: Event) -> str:
     """The decision that the record says was the last one when it was made."""
-    return str(record_of(decision).input["facts"].get("decision_id", ""))
+    record = record_of(decision)
+    facts = record.input["facts"]
+    if record.target is not None:
+        return str(facts.get("decision_ids", {}).get(record.target, ""))
+    return str(facts.get("decision_id", ""))
 
 
 def _wrong_states(ledger: Ledger) -> Iterator[str]:
     states = {(_decider_of(state), str(state.key)): state for state in ledger.states}
     for chain in _chains(ledger.decisions):
         last, record = chain[-1], record_of(chain[-1])
-        state = states.get((record.decider, str(last.key)))
+        together = record.target is not None
+        state = states.get((record.decider, record.policy if together else str(last.key)))
         if state is None:
             yield f"{last.key} was decided about and has no state"
             continue
         assert isinstance(state.data, StateStored)
-        if state.data.decision_id != last.id:
-            yield f"the state of {last.key} names {state.data.decision_id}, not {last.id}"
+        ids = state.data.decision_ids or {}
+        named = ids.get(str(last.key)) if together else state.data.decision_id
+        if named != last.id:
+            yield f"the state of {last.key} names {named}, not {last.id}"
         if state.data.cause == record.causes[0] and digest(state.data.state) != record.state_after:
             yield f"the state of {last.key} is not the one that {last.id} says"
     yield from _unheard(ledger, states)
@@ -167,9 +174,10 @@ def _unheard(ledger: Ledger, states: dict[tuple[str, str], Event]) -> Iterator[s
     """Replicas that changed are always remembered by the decider of that target."""
     for (decider, key), state in states.items():
         assert isinstance(state.data, StateStored)
+        applied = state.data.applied_sequences or {key: state.data.applied_sequence}
         for event in ledger.inboxes[decider].values():
-            told = isinstance(event.data, ScalingApplied) and str(event.key) == key
-            if not told or event.sequence <= state.data.applied_sequence:
+            told = isinstance(event.data, ScalingApplied) and str(event.key) in applied
+            if not told or event.sequence <= applied[str(event.key)]:
                 continue
             if event.data.outcome is ApplyOutcome.APPLIED:  # type: ignore[attr-defined]
                 yield f"the state of {key} doesn't know of its answer {event.id}"

@@ -13,7 +13,8 @@ class StateStored(EventData):
     state_schema: int
     """Version of the layout of `state`; readers accept this and the one before."""
     applied_sequence: int
-    """Inbox sequence of the last event folded in: an event not after it is a redelivery."""
+    """Inbox sequence of the last event folded in. One of its key that isn't later was delivered
+    before."""
     cause: str
     """Id of that event."""
     decision_id: str = ""

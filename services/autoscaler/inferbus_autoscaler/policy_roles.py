@@ -56,10 +56,9 @@ def evaluate_roles(
 
     None where a role has none, or one that is too old: nothing is decided about half of a pair.
     """
-    found = []
-    for member in policy.targets:
-        own, alone = role_state(state, member), role_policy(policy, member)
-        look = _looked(own, alone, facts, sample, now_ms)
+    found, every = [], _alone(policy)
+    for member, alone in zip(policy.targets, every, strict=True):
+        look = _looked(role_state(state, member), alone, facts, sample, now_ms)
         if look is None:
             return None
         found.append(look)
@@ -67,7 +66,7 @@ def evaluate_roles(
         return tuple(found)
     looks = [
         _Look(_recommended(one), one.state.history, scope_of(one.state, alone, facts))
-        for one, alone in zip(found, _alone(policy), strict=True)
+        for one, alone in zip(found, every, strict=True)
     ]
     choice = _chosen(policy.ratio, policy, looks, now_ms)
     return tuple(
@@ -93,9 +92,9 @@ def next_change_of_roles(
             looks.append(_Look(value, own.history, scope))
     if facts.frozen or len(looks) < len(policy.targets):
         return None
-    settled = _numbers(policy, looks, now_ms)
-    times = {at_ms for look in looks for at_ms in _expiries(look, now_ms)}
-    return next((at for at in sorted(times) if _numbers(policy, looks, at) != settled), None)
+    times = sorted({at_ms for look in looks for at_ms in _expiries(look, now_ms)})
+    settled = _numbers(policy, looks, now_ms) if times else ()
+    return next((at for at in times if _numbers(policy, looks, at) != settled), None)
 
 
 def role_state(state: TargetState, member: PolicyTarget) -> TargetState:

@@ -80,7 +80,8 @@ def _applied(
             for role in after.roles
         )
         after = replace(after, roles=roles)
-    if policy.compat is not None or event.outcome in NOT_NOW:
+    waits = _waits(after, facts, now_ms, sampled=False)
+    if policy.compat is not None or event.outcome in NOT_NOW or waits:
         return after, None
     return after, evaluate_roles(after, policy, facts, None, now_ms)
 

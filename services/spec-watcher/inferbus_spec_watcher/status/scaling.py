@@ -75,10 +75,11 @@ def _proportion(intents: Sequence[ScalingIntent], view: View) -> Iterator[Condit
     """Whether the roles are to come out of proportion: what is decided, or what stands."""
     for intent in intents:
         ratio = intent.ratio
-        if ratio is None or not intent.joint:
-            continue
         targets = {target.key.role: target.key for target in intent.targets}
-        keys = [targets[role] for role in (ratio.numerator_role, ratio.denominator_role)]
+        named = (ratio.numerator_role, ratio.denominator_role) if ratio else ()
+        keys = [targets[role] for role in named if role in targets]
+        if ratio is None or len(keys) < len(named):
+            continue
         above, below = (_coming(key, view) for key in keys)
         allowed = f"{ratio.min_ratio} to {ratio.max_ratio}"
         pair = f"{ratio.numerator_role}/{ratio.denominator_role} is {above}/{below}"
