@@ -11,6 +11,7 @@ from inferbus_metrics_collector.adapters_http import (
     StaleConnectionError,
     request_bytes,
 )
+from inferbus_metrics_collector.page_memory import PageMemory
 from inferbus_metrics_collector.policy_access import address_problem
 from inferbus_metrics_collector.ports import Endpoint, ScrapeError
 
@@ -21,9 +22,9 @@ IDLE_SECONDS = 90.0
 class HttpPages:
     """Gets pages; `close` when done."""
 
-    def __init__(self, most_bytes: int) -> None:
-        """`most_bytes`: of one page; a larger one is refused as soon as that is known."""
-        self._most_bytes = most_bytes
+    def __init__(self, memory: PageMemory) -> None:
+        """A page that `memory` has no room for is refused as soon as that is known."""
+        self._memory = memory
         self._idle: dict[tuple[str, int], tuple[PageConnection, float]] = {}
         self._swept = 0.0
 
@@ -62,7 +63,7 @@ class HttpPages:
             raise ScrapeError(refusal)
         try:
             _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: PageConnection(self._most_bytes), endpoint.address, endpoint.port
+                lambda: PageConnection(self._memory), endpoint.address, endpoint.port
             )
         except OSError as error:
             raise ScrapeError(f"cannot connect: {error.strerror or error}") from error

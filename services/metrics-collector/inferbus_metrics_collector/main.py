@@ -9,6 +9,7 @@ from inferbus_metrics_collector.adapters_prometheus import PrometheusQueries
 from inferbus_metrics_collector.core import KINDS_READ, Fleet
 from inferbus_metrics_collector.effects import Sampler
 from inferbus_metrics_collector.handlers import Collector
+from inferbus_metrics_collector.page_memory import PageMemory
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_history import Window
 from inferbus_metrics_collector.policy_schedule import Timetable
@@ -23,7 +24,7 @@ async def serve(runtime: Runtime[MetricsCollectorSettings]) -> None:
     """Wire the collector; it samples from when it has heard all facts at hand."""
     settings, bus = runtime.settings, runtime.bus
     interval_ms = round(settings.interval_seconds * 1000)
-    source = HttpPages(settings.most_page_bytes)
+    source = HttpPages(PageMemory(settings.most_page_bytes))
     queries = PrometheusQueries(settings.timeout_seconds)
     pages = PodPages(
         source,

@@ -19,7 +19,7 @@ from inferbus_metrics_collector.policy_history import (
     remember,
 )
 from inferbus_metrics_collector.policy_sample import Failure
-from inferbus_metrics_collector.policy_scan import scan
+from inferbus_metrics_collector.policy_scan import Scan, scan_in_pieces
 from inferbus_metrics_collector.ports import (
     Endpoint,
     PageSource,
@@ -45,7 +45,8 @@ class PodPages:
         timeout_seconds: float,
         concurrency: int,
     ) -> None:
-        """`timeout_seconds`: of one page, real time, waiting included."""
+        """`now_ms`: steady virtual time; `timeout_seconds`: of one page, real time, waiting
+        included."""
         self._source = source
         self._now_ms = now_ms
         self._metrics = metrics
@@ -85,7 +86,7 @@ class PodPages:
             self._metrics.failed(started)
             return Failure(str(error))
         self._metrics.scraped(started, len(body))
-        reading = Reading(self._now_ms(), scan(body, wanted))
+        reading = Reading(self._now_ms(), await _scan(body, wanted))
         history = self._histories.get(endpoint)
         past = baseline(history, start, reading.at_ms, self._window)
         self._histories[endpoint] = remember(history, start, reading, self._window)
@@ -103,3 +104,15 @@ class PodPages:
             if asked:
                 self._slow.add(endpoint)
             raise ScrapeError(f"no page within {self._timeout_seconds:g} s") from None
+
+
+async def _scan(body: bytes, wanted: frozenset[str]) -> Scan:
+    """The page, read at a stretch only as far as others can wait."""
+    pieces = scan_in_pieces(body, wanted)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: Scan = end.value
+            return found
+        await asyncio.sleep(0)

@@ -108,12 +108,9 @@ def _incomplete(pages: PageOutcomes) -> tuple[set[str], list[str]]:
         if isinstance(outcome, Failure):
             missing.add(pod)
             problems.append(f"pod {pod}: port {page.port}{page.path}: {outcome.reason}")
-        elif outcome.now.scan.malformed_lines:
-            scan = outcome.now.scan
+        elif damage := outcome.now.scan.damage:
             missing.add(pod)
-            problems.append(
-                f"pod {pod}: {scan.malformed_lines} malformed lines: {scan.first_malformed}"
-            )
+            problems += (f"pod {pod}: {what}" for what in damage)
     return missing, problems
 
 

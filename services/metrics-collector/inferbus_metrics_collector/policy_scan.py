@@ -1,22 +1,27 @@
 """Reading some families out of a metrics page in one pass over its bytes.
 
 Lines of other families are skipped by the regular expression engine and cost nothing else, so a
-60 KB page takes a hundredth of what a parser of everything takes. Invariant: a malformed line of a
-wanted family is counted and told, and never costs another line.
+60 KB page takes a hundredth of what a parser of everything takes. Invariant: a damaged line of a
+wanted family is counted and told, and never costs another line; what is kept of a page is bounded.
 (Prometheus text exposition format 0.0.4, and the sample lines of OpenMetrics 1.0.)
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 
 from inferbus_contracts.errors import shorten
-from inferbus_metrics_collector.policy_labels import read_labels
+from inferbus_metrics_collector.policy_labels import LONGEST_LABELS_BYTES, read_labels
+from inferbus_metrics_collector.policy_patterns import line_pattern
 
-_PATTERNS_REMEMBERED = 1_024
-_SUFFIX = re.compile(r"(_total)?(_bucket|_sum|_count)?\Z")
+MOST_SAMPLES = 8_192
+"""Of the wanted families on one page; ten families of an engine have some 250."""
+
+PIECE_BYTES = 128 * 1024
+"""Read at a stretch: others wait so long at most."""
+
+_LONGEST_WORD_BYTES = 64
 _TAIL = re.compile(rb"([ \t]+[+-]?[0-9.]+)?([ \t]+#[^\n]*)?[ \t\r]*")
 """A time stamp and the beginning of an exemplar, each where there is one."""
 _EXEMPLAR = re.compile(rb"(\{[^\n#]*\})[ \t]+([^\s{}]+)[ \t]+#[ \t]*\{")
@@ -30,6 +35,9 @@ class FamilyType(StrEnum):
     COUNTER = "counter"
     HISTOGRAM = "histogram"
     SUMMARY = "summary"
+
+
+_TYPES = frozenset(FamilyType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,30 @@ class Scan:
     """What was found of the wanted families."""
 
     types: dict[str, str] = field(default_factory=dict)
-    """Declared type by family name."""
+    """Declared type by family name; only types of `FamilyType`."""
     samples: dict[str, dict[bytes, float]] = field(default_factory=dict)
     """Values by sample name (suffix included), then by label text as it was written."""
     malformed_lines: int = 0
     first_malformed: str = ""
+    repeated_lines: int = 0
+    """Samples that the page had already, of which the last counts."""
+    first_repeated: str = ""
+    is_too_much: bool = False
+    """More than `MOST_SAMPLES`: none was kept."""
+    _families: dict[str, Family | None] = field(default_factory=dict, compare=False, repr=False)
+    """Those that were asked for: a page is asked again as the past of a later one."""
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """What is wrong with the page; nothing where it can be believed."""
+        found = []
+        if self.malformed_lines:
+            found.append(f"{self.malformed_lines} malformed lines: {self.first_malformed}")
+        if self.repeated_lines:
+            found.append(f"{self.repeated_lines} samples that are there twice: {self.first_repeated}")
+        if self.is_too_much:
+            found.append(f"more than {MOST_SAMPLES} samples of what is looked for")
+        return tuple(found)
 
     def family(self, name: str) -> Family | None:
         """The family that `name` stands for; None when the page has no sample of it.
@@ -60,7 +87,14 @@ class Scan:
         histogram or summary are counters of their own; a family without a declared type is a
         histogram when it has buckets, a counter when its name says so, else a gauge.
         """
+        if name not in self._families:
+            self._families[name] = self._family(name)
+        return self._families[name]
+
+    def _family(self, name: str) -> Family | None:
         type_ = self.types.get(name, _UNTYPED)
+        if type_ is _UNTYPED and not self._has_sample_of(name):
+            return None
         if type_ == FamilyType.HISTOGRAM:
             return self._of(name, FamilyType.HISTOGRAM, f"{name}_bucket")
         if type_ == FamilyType.SUMMARY:
@@ -72,6 +106,10 @@ class Scan:
         return self._of(name, FamilyType.GAUGE, name) or self._of(
             name, FamilyType.HISTOGRAM, f"{name}_bucket"
         )
+
+    def _has_sample_of(self, name: str) -> bool:
+        known = self.samples
+        return name in known or name + "_total" in known or name + "_bucket" in known
 
     def _is_part_of_counter(self, name: str) -> bool:
         base, _, last = name.rpartition("_")
@@ -89,59 +127,103 @@ class Scan:
 
 def scan(page: bytes, wanted: Iterable[str]) -> Scan:
     """The samples of the `wanted` families on a page, whatever their type turns out to be."""
-    names = frozenset(filter(None, wanted))
-    if not names:
-        return Scan()
-    types: dict[str, str] = {}
-    samples: dict[bytes, dict[bytes, float]] = {}
-    malformed, first = 0, ""
-    for declared, name, labels, value, tail, damaged in _pattern(names).findall(b"\n" + page):
-        if declared:
-            types[name.decode()] = value.decode(errors="replace")
-            continue
+    pieces = scan_in_pieces(page, wanted)
+    while True:
         try:
-            labels, number = _sample(labels, value, tail)
-        except ValueError:
-            malformed += 1
-            line = b" ".join(filter(None, (name + labels, value + tail, damaged)))
-            first = first or shorten(line.strip().decode(errors="replace"))
-            continue
-        series = samples.get(name)
-        if series is None:
-            series = samples[name] = {}
-        series[labels] = number
-    return Scan(types, {name.decode(): found for name, found in samples.items()}, malformed, first)
+            next(pieces)
+        except StopIteration as end:
+            found: Scan = end.value
+            return found
+
+
+def scan_in_pieces(page: bytes, wanted: Iterable[str]) -> Generator[None, None, Scan]:
+    """As `scan`, pausing after every `PIECE_BYTES`, so that a huge page doesn't stop the others."""
+    names = frozenset(filter(None, wanted))
+    lines = _Lines()
+    if names:
+        pattern = line_pattern(names)
+        begin = 0
+        while begin < len(page) and not lines.is_too_much:
+            if begin:
+                yield
+            end = page.find(b"\n", begin + PIECE_BYTES)
+            end = len(page) if end < 0 else end
+            lines.take(pattern.findall(b"\n" + page[begin:end]))
+            begin = end
+    return lines.found()
+
+
+class _Lines:
+    """The lines of a page, as far as they have been read."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, str] = {}
+        self._samples: dict[bytes, dict[bytes, float]] = {}
+        self._count = 0
+        self._malformed, self._first_malformed = 0, ""
+        self._repeated, self._first_repeated = 0, ""
+
+    @property
+    def is_too_much(self) -> bool:
+        return self._count > MOST_SAMPLES
+
+    def take(self, lines: Iterable[tuple[bytes, ...]]) -> None:
+        """Take in what `line_pattern` found."""
+        for declared, name, labels, value, tail, damaged in lines:
+            if declared:
+                self._declare(name, value)
+                continue
+            try:
+                labels, number = _sample(labels, value, tail)
+            except ValueError:
+                self._malformed += 1
+                line = b" ".join(filter(None, (name + labels, value + tail, damaged)))
+                self._first_malformed = self._first_malformed or _shown(line)
+                continue
+            self._count += 1
+            series = self._samples.get(name)
+            if series is None:
+                series = self._samples[name] = {}
+            elif labels in series:
+                self._repeated += 1
+                self._first_repeated = self._first_repeated or _shown(name + labels)
+            series[labels] = number
+
+    def found(self) -> Scan:
+        samples = {} if self.is_too_much else self._samples
+        return Scan(
+            self._types,
+            {name.decode(): series for name, series in samples.items()},
+            self._malformed,
+            self._first_malformed,
+            self._repeated,
+            self._first_repeated,
+            self.is_too_much,
+        )
+
+    def _declare(self, name: bytes, type_: bytes) -> None:
+        word = type_.decode(errors="replace") if len(type_) < _LONGEST_WORD_BYTES else ""
+        if word in _TYPES:
+            self._types[name.decode()] = word
 
 
 def _sample(labels: bytes, value: bytes, tail: bytes) -> tuple[bytes, float]:
     """Label text and value of a line; raises `ValueError` when it is malformed."""
     try:
-        read_labels(labels)
+        labels = read_labels(labels).text
     except ValueError:
+        if len(labels) > LONGEST_LABELS_BYTES:
+            raise
         exemplar = _EXEMPLAR.match(labels)  # its braces were taken for those of the labels
         if exemplar is None:
             raise
-        labels, value, tail = exemplar[1], exemplar[2], b""
-        read_labels(labels)
-    if b"_" in value:
-        raise ValueError("digits cannot be grouped")
+        labels, value, tail = read_labels(exemplar[1]).text, exemplar[2], b""
+    if b"_" in value or len(value) > _LONGEST_WORD_BYTES:
+        raise ValueError("digits cannot be grouped, and no number is that long")
     if tail and not _TAIL.fullmatch(tail):
         raise ValueError("neither a time stamp nor an exemplar")
     return labels, float(value)
 
 
-@lru_cache(maxsize=_PATTERNS_REMEMBERED)
-def _pattern(names: frozenset[str]) -> re.Pattern[bytes]:
-    """Matches each line of the families.
-
-    Groups: `# TYPE` or nothing, name, labels, value or type, what follows it; or for a line that
-    only begins like one, its name and the rest.
-    """
-    stems = sorted({(_SUFFIX.sub("", name, count=1) or name).encode() for name in names})
-    stem = b"|".join(map(re.escape, stems))
-    begins = b"".join(sorted({re.escape(text[:1]) for text in stems}))
-    return re.compile(
-        rb"\n(?=[#\s" + begins + rb"])[ \t]*(#[ \t]*TYPE[ \t]+|)"
-        rb"((?:" + stem + rb")(?:_total)?(?:_bucket|_sum|_count)?)(?![\w:])[ \t]*"
-        rb"(?:(\{[^\n]*\})?(?<=[}\s])[ \t]*([^\s{}]+)([^\n]*)|([^\n]*))"
-    )
+def _shown(line: bytes) -> str:
+    return shorten(line[:LONGEST_LABELS_BYTES].strip().decode(errors="replace"))

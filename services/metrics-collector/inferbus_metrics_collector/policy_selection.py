@@ -29,6 +29,8 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is meant (Kubernetes label selectors)."""
+        if not self.labels and not self.expressions:
+            return True
         return all(labels.get(key) == value for key, value in self.labels) and all(
             _holds(labels.get(key), operator, values) for key, operator, values in self.expressions
         )

@@ -20,6 +20,7 @@ from collector_servers import (
 from prometheus_client import CollectorRegistry
 
 from inferbus_metrics_collector.adapters_pages import HttpPages
+from inferbus_metrics_collector.page_memory import PageMemory
 from inferbus_metrics_collector.plans import Page
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_history import PodReading, Window
@@ -36,7 +37,7 @@ FLOOD_BYTES = 32 * 1024 * 1024
 
 @contextlib.asynccontextmanager
 async def http_pages() -> AsyncIterator[HttpPages]:
-    pages = HttpPages(LIMIT_BYTES)
+    pages = HttpPages(PageMemory(LIMIT_BYTES))
     try:
         yield pages
     finally:

@@ -1,0 +1,43 @@
+"""The regular expression that finds the lines of some families on a page.
+
+Names that begin alike are tried together, so that a name which no line has costs next to nothing.
+Invariant: however long a line is and whatever stands on it, matching takes time in proportion to it.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+
+_REMEMBERED = 1_024
+_SUFFIX = re.compile(r"(_total)?(_bucket|_sum|_count)?\Z")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def line_pattern(names: frozenset[str]) -> re.Pattern[bytes]:
+    """Matches each line of the families, with the line break before it.
+
+    Groups: `# TYPE` or nothing, name, labels, value or type, what follows it; or for a line that
+    only begins like one, its name and the rest.
+    """
+    stem = _any_of(sorted({(_SUFFIX.sub("", name, count=1) or name).encode() for name in names}))
+    return re.compile(
+        rb"\n[ \t]*(#[ \t]*TYPE[ \t]+|)"
+        rb"(" + stem + rb"(?:_total)?(?:_bucket|_sum|_count)?)(?![\w:])[ \t]*"
+        rb"(?:(\{[^\n]*\})?(?<=[}\s])[ \t]*([^\s{}]+)([^\n]*)|([^\n]*))"
+    )
+
+
+def _any_of(texts: Sequence[bytes]) -> bytes:
+    """Matches one of the texts, which are sorted and different; of two that fit, the longer."""
+    common = os.path.commonprefix(texts)
+    rests = [text[len(common) :] for text in texts]
+    branches = [_any_of(list(group)) for _, group in groupby(filter(None, rests), _first)]
+    if b"" in rests and branches:
+        branches.append(b"")
+    return re.escape(common) + (b"(?:" + b"|".join(branches) + b")" if branches else b"")
+
+
+def _first(text: bytes) -> bytes:
+    return text[:1]
