@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from inferbus_contracts.events.workload import PodFact
-from inferbus_metrics_collector.plans import Page
+from inferbus_metrics_collector.plans import ENGINE_PORT, Page
 from inferbus_metrics_collector.policy_history import (
     History,
     PodReading,
@@ -20,6 +20,7 @@ from inferbus_metrics_collector.policy_history import (
 )
 from inferbus_metrics_collector.policy_sample import Failure
 from inferbus_metrics_collector.policy_scan import Scan, scan_in_pieces
+from inferbus_metrics_collector.policy_selection import engine_port
 from inferbus_metrics_collector.ports import (
     Endpoint,
     PageSource,
@@ -66,7 +67,8 @@ class PodPages:
 
         Callers that want the same while it is under way share it.
         """
-        endpoint = Endpoint(pod.address, page.port, page.path)
+        port = engine_port(pod) if page.port == ENGINE_PORT else page.port
+        endpoint = Endpoint(pod.address, port, page.path)
         start = PodStart(pod.uid, pod.starting_since_ms)
         return self._under_way.join((endpoint, wanted), lambda: self._read(endpoint, start, wanted))
 

@@ -21,7 +21,8 @@ def line_pattern(names: frozenset[str]) -> re.Pattern[bytes]:
     Groups: `# TYPE` or nothing, name, labels, value or type, what follows it; or for a line that
     only begins like one, its name and the rest.
     """
-    stem = _any_of(sorted({(_SUFFIX.sub("", name, count=1) or name).encode() for name in names}))
+    stems = {_SUFFIX.sub("", name, count=1) or name for name in names}
+    stem = _any_of(sorted(stems)).encode()
     return re.compile(
         rb"\n[ \t]*(#[ \t]*TYPE[ \t]+|)"
         rb"(" + stem + rb"(?:_total)?(?:_bucket|_sum|_count)?)(?![\w:])[ \t]*"
@@ -29,15 +30,15 @@ def line_pattern(names: frozenset[str]) -> re.Pattern[bytes]:
     )
 
 
-def _any_of(texts: Sequence[bytes]) -> bytes:
+def _any_of(texts: Sequence[str]) -> str:
     """Matches one of the texts, which are sorted and different; of two that fit, the longer."""
     common = os.path.commonprefix(texts)
     rests = [text[len(common) :] for text in texts]
     branches = [_any_of(list(group)) for _, group in groupby(filter(None, rests), _first)]
-    if b"" in rests and branches:
-        branches.append(b"")
-    return re.escape(common) + (b"(?:" + b"|".join(branches) + b")" if branches else b"")
+    if "" in rests and branches:
+        branches.append("")
+    return re.escape(common) + (f"(?:{'|'.join(branches)})" if branches else "")
 
 
-def _first(text: bytes) -> bytes:
+def _first(text: str) -> str:
     return text[:1]

@@ -48,6 +48,8 @@ class Unusable:
     """The page names the metric but gives no number to work with."""
 
     reason: str
+    is_passing: bool = False
+    """Whether the next reading will do: nothing is wrong with the page."""
 
 
 def pod_value(
@@ -70,7 +72,8 @@ def pod_value(
     if family.type is FamilyType.GAUGE:
         return PodValue(kind=MetricKind.GAUGE, value=math.fsum(family.series.values()))
     if past is None or before is None or not _is_plausible(before):
-        return Unusable(f"{family.name} was read for the first time: no rate yet")
+        reason = f"{family.name} was read for the first time: no rate yet"
+        return Unusable(reason, is_passing=True)
     span_ms = now.at_ms - past.at_ms
     if family.type is FamilyType.COUNTER:
         increase = counter_increase(family.series, before.series)

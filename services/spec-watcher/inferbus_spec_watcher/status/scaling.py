@@ -23,6 +23,7 @@ from inferbus_spec_watcher.status.view import View
 
 READY = "Ready"
 TARGET_FOUND = "TargetFound"
+METRICS_WHOLE = "MetricsWhole"
 
 SINGLE = "homogeneousStatus"
 MIX = "heterogeneousStatus"
@@ -41,12 +42,29 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
     ]
     scales = bool(intents or problems)
     told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
+    metrics = _metrics_whole(key, stored, view) if scales else ()
     return StatusPart(
-        (accepted(stored.object), *told),
+        (accepted(stored.object), *told, *metrics),
         _numbers(intents, stored.object.get("status") or {}, view),
         stored.generation,
-        withdrawn=frozenset() if scales else frozenset({READY, TARGET_FOUND}),
+        withdrawn=_withdrawn(scales, bool(metrics)),
     )
+
+
+def _withdrawn(scales: bool, is_assessed: bool) -> frozenset[str]:
+    never = () if scales else (READY, TARGET_FOUND)
+    return frozenset(never if is_assessed else (*never, METRICS_WHOLE))
+
+
+def _metrics_whole(key: ObjectKey, stored: StoredObject, view: View) -> tuple[ConditionFact, ...]:
+    """Whether all that the policy needs is sampled; nothing until it was looked at."""
+    assessed = view.assessed(key)
+    if assessed is None or assessed.policy_uid != stored.uid:
+        return ()
+    if assessed.problems:
+        message = "; ".join(assessed.problems)
+        return (condition(METRICS_WHOLE, False, "SamplesIncomplete", message),)
+    return (condition(METRICS_WHOLE, True, "Sampled"),)
 
 
 def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:
