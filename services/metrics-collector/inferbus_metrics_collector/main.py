@@ -31,7 +31,7 @@ async def serve(runtime: Runtime[MetricsCollectorSettings]) -> None:
     queries = PrometheusQueries(settings.timeout_seconds)
     pages = PodPages(
         source,
-        bus.clock.now_ms,
+        bus.clock.steady_ms,
         ScrapeMetrics(runtime.registry),
         window=Window(length_ms=round(settings.window_seconds * 1000), interval_ms=interval_ms),
         timeout_seconds=settings.timeout_seconds,

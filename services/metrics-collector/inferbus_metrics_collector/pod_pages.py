@@ -39,17 +39,17 @@ class PodPages:
     def __init__(
         self,
         source: PageSource,
-        now_ms: Callable[[], int],
+        steady_ms: Callable[[], int],
         metrics: ScrapeMetrics,
         *,
         window: Window,
         timeout_seconds: float,
         concurrency: int,
     ) -> None:
-        """`now_ms`: steady virtual time; `timeout_seconds`: of one page, real time, waiting
-        included."""
+        """`steady_ms`: virtual time that never jumps; `timeout_seconds`: of one page, real time,
+        waiting included."""
         self._source = source
-        self._now_ms = now_ms
+        self._steady_ms = steady_ms
         self._metrics = metrics
         self._window = window
         self._timeout_seconds = timeout_seconds
@@ -88,7 +88,7 @@ class PodPages:
             self._metrics.failed(started)
             return Failure(str(error))
         self._metrics.scraped(started, len(body))
-        reading = Reading(self._now_ms(), await _scan(body, wanted))
+        reading = Reading(self._steady_ms(), await _scan(body, wanted))
         history = self._histories.get(endpoint)
         past = baseline(history, start, reading.at_ms, self._window)
         self._histories[endpoint] = remember(history, start, reading, self._window)
