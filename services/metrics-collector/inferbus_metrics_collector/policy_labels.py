@@ -12,7 +12,7 @@ from typing import NamedTuple
 _LABEL = re.compile(
     rb'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(,[ \t]*|\Z)'
 )
-LONGEST_LABELS_BYTES = 64 * 1024
+LONGEST_LABELS_BYTES = 16 * 1024
 """Of one sample; longer ones are not read."""
 
 _REMEMBERED = 16_384

@@ -15,10 +15,14 @@ from inferbus_metrics_collector.plans import Page, PodMetric, TargetPlan
 from inferbus_metrics_collector.policy_aggregate import Aggregated, aggregate
 from inferbus_metrics_collector.policy_history import PodReading
 from inferbus_metrics_collector.policy_selection import is_failed, is_ready, standing_pods
-from inferbus_metrics_collector.policy_series import pod_value
+from inferbus_metrics_collector.policy_series import PodValue, Unusable, pod_value
 
 MOST_PROBLEMS = 8
 """Of one target in one sample; each at most 200 characters."""
+
+
+_FOREIGN = Unusable("nothing looked for is on its page, as it is on others': whose page is it?")
+"""Pods of one role run the same engine: one whose page is quite another is not idle (D10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +132,20 @@ def _incomplete(pages: PageOutcomes) -> tuple[set[str], list[str]]:
 
 
 def _over_pods(metric: PodMetric, pods: Census, pages: PageOutcomes) -> Aggregated:
-    values = {}
+    values: dict[str, PodValue | Unusable | None] = {}
+    foreign: list[PodFact] = []
+    answering: set[str] = set()
     for pod in pods.ready:
         reading = pages.get((pod.name, metric.page))
-        if isinstance(reading, PodReading) and metric.selector.matches(pod.labels):
-            values[pod.name] = pod_value(metric.families, reading.now, reading.past)
+        if not isinstance(reading, PodReading) or not metric.selector.matches(pod.labels):
+            continue
+        value = pod_value(metric.families, reading.now, reading.past)
+        values[pod.name] = value
+        if value is not None:
+            answering.add(pod.role)
+        elif reading.now.scan.is_foreign:
+            foreign.append(pod)
+    values |= {pod.name: _FOREIGN for pod in foreign if pod.role in answering}
     found = aggregate(metric.name, values)
     absent = metric.is_optional and not any(values.values())
     return replace(found, problems=()) if absent else found

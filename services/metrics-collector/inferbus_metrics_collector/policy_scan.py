@@ -16,10 +16,16 @@ from inferbus_metrics_collector.policy_labels import LONGEST_LABELS_BYTES, read_
 from inferbus_metrics_collector.policy_patterns import line_pattern
 
 MOST_SAMPLES = 8_192
-"""Of the wanted families on one page; ten families of an engine have some 250."""
+"""Lines of the wanted families on one page; ten families of an engine have some 250."""
+
+MOST_LABEL_BYTES = 1024 * 1024
+"""Of all those lines together; those of an engine have some 25 KB."""
 
 PIECE_BYTES = 128 * 1024
 """Read at a stretch: others wait so long at most."""
+
+_MOST_PIECE_BYTES = 3 * PIECE_BYTES
+"""More is a line without an end, which is not looked at."""
 
 _LONGEST_WORD_BYTES = 64
 _TAIL = re.compile(rb"([ \t]+[+-]?[0-9.]+)?([ \t]+#[^\n]*)?[ \t\r]*")
@@ -63,21 +69,28 @@ class Scan:
     repeated_lines: int = 0
     """Samples that the page had already, of which the last counts."""
     first_repeated: str = ""
+    is_bare: bool = False
+    """Nothing at all stands on the page: an engine that nobody has asked yet may be so."""
     is_too_much: bool = False
-    """More than `MOST_SAMPLES`: none was kept."""
+    """More than `MOST_SAMPLES` or `MOST_LABEL_BYTES`: none was kept."""
     _families: dict[str, Family | None] = field(default_factory=dict, compare=False, repr=False)
     """Those that were asked for: a page is asked again as the past of a later one."""
 
     @property
+    def is_foreign(self) -> bool:
+        """Something stands on the page, and nothing of what was looked for."""
+        return not (self.is_bare or self.types or self.samples or self.damage)
+
+    @property
     def damage(self) -> tuple[str, ...]:
         """What is wrong with the page; nothing where it can be believed."""
+        if self.is_too_much:
+            return (f"more than {MOST_SAMPLES} lines of what is looked for, or too long ones",)
         found = []
         if self.malformed_lines:
             found.append(f"{self.malformed_lines} malformed lines: {self.first_malformed}")
         if self.repeated_lines:
             found.append(f"{self.repeated_lines} samples that are there twice: {self.first_repeated}")
-        if self.is_too_much:
-            found.append(f"more than {MOST_SAMPLES} samples of what is looked for")
         return tuple(found)
 
     def family(self, name: str) -> Family | None:
@@ -148,9 +161,12 @@ def scan_in_pieces(page: bytes, wanted: Iterable[str]) -> Generator[None, None, 
                 yield
             end = page.find(b"\n", begin + PIECE_BYTES)
             end = len(page) if end < 0 else end
-            lines.take(pattern.findall(b"\n" + page[begin:end]))
+            if end - begin <= _MOST_PIECE_BYTES:
+                lines.take(pattern.findall(b"\n" + page[begin:end]))
+            else:
+                lines.refuse(page[begin : begin + LONGEST_LABELS_BYTES])
             begin = end
-    return lines.found()
+    return lines.found(is_bare=not page or page.isspace())
 
 
 class _Lines:
@@ -160,27 +176,29 @@ class _Lines:
         self._types: dict[str, str] = {}
         self._samples: dict[bytes, dict[bytes, float]] = {}
         self._count = 0
+        self._label_bytes = 0
         self._malformed, self._first_malformed = 0, ""
         self._repeated, self._first_repeated = 0, ""
 
     @property
     def is_too_much(self) -> bool:
-        return self._count > MOST_SAMPLES
+        return self._count > MOST_SAMPLES or self._label_bytes > MOST_LABEL_BYTES
 
     def take(self, lines: Iterable[tuple[bytes, ...]]) -> None:
         """Take in what `line_pattern` found."""
         for declared, name, labels, value, tail, damaged in lines:
+            if self.is_too_much:
+                return
             if declared:
                 self._declare(name, value)
                 continue
+            self._count += 1
+            self._label_bytes += len(labels)
             try:
                 labels, number = _sample(labels, value, tail)
             except ValueError:
-                self._malformed += 1
-                line = b" ".join(filter(None, (name + labels, value + tail, damaged)))
-                self._first_malformed = self._first_malformed or _shown(line)
+                self.refuse(b" ".join(filter(None, (name + labels, value + tail, damaged))))
                 continue
-            self._count += 1
             series = self._samples.get(name)
             if series is None:
                 series = self._samples[name] = {}
@@ -189,7 +207,12 @@ class _Lines:
                 self._first_repeated = self._first_repeated or _shown(name + labels)
             series[labels] = number
 
-    def found(self) -> Scan:
+    def refuse(self, line: bytes) -> None:
+        """Count a line that can't be read."""
+        self._malformed += 1
+        self._first_malformed = self._first_malformed or _shown(line)
+
+    def found(self, *, is_bare: bool) -> Scan:
         samples = {} if self.is_too_much else self._samples
         return Scan(
             self._types,
@@ -198,6 +221,7 @@ class _Lines:
             self._first_malformed,
             self._repeated,
             self._first_repeated,
+            is_bare,
             self.is_too_much,
         )
 
