@@ -22,9 +22,13 @@ IDLE_SECONDS = 90.0
 class HttpPages:
     """Gets pages; `close` when done."""
 
-    def __init__(self, memory: PageMemory) -> None:
-        """A page that `memory` has no room for is refused as soon as that is known."""
+    def __init__(self, memory: PageMemory, *, loopback: bool = True) -> None:
+        """A page that `memory` has no room for is refused as soon as that is known.
+
+        `loopback`: whether pods may be on this machine's own addresses.
+        """
         self._memory = memory
+        self._loopback = loopback
         self._idle: dict[tuple[str, int], tuple[PageConnection, float]] = {}
         self._swept = 0.0
 
@@ -58,7 +62,7 @@ class HttpPages:
         return page
 
     async def _connect(self, endpoint: Endpoint) -> PageConnection:
-        refusal = address_problem(endpoint.address)
+        refusal = address_problem(endpoint.address, loopback=self._loopback)
         if refusal:
             raise ScrapeError(refusal)
         try:

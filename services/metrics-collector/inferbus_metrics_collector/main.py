@@ -27,8 +27,8 @@ async def serve(runtime: Runtime[MetricsCollectorSettings]) -> None:
     """Wire the collector; it samples from when it has heard all facts at hand."""
     settings, bus = runtime.settings, runtime.bus
     interval_ms = round(settings.interval_seconds * 1000)
-    source = HttpPages(PageMemory(settings.most_page_bytes))
-    queries = PrometheusQueries(settings.timeout_seconds)
+    source = HttpPages(PageMemory(settings.most_page_bytes), loopback=settings.loopback)
+    queries = PrometheusQueries(settings.timeout_seconds, loopback=settings.loopback)
     pages = PodPages(
         source,
         bus.clock.steady_ms,

@@ -149,7 +149,7 @@ async def test_a_family_that_changes_its_type_is_told_until_the_window_has_passe
     assert found[-1] == ([], [7000.0])
 
 
-async def test_nine_pods_do_not_wait_for_the_tenth() -> None:
+async def test_as_d09_nine_pods_do_not_wait_for_the_tenth() -> None:
     async with page_server(silent) as bad, page_server(good(gauge_page(4))) as fine, pages() as one:
         hanging = one.read(pod("bad"), Page(bad.endpoint.port, "/"), frozenset({"load"}))
         places = {f"good-{n}": Page(fine.endpoint.port, f"/{n}") for n in range(9)}

@@ -66,6 +66,15 @@ def test_what_a_pod_counts_as(fact: PodFact, counts: tuple[int, int, int]) -> No
     assert (len(found.ready), found.unready, found.failed) == counts
 
 
+def test_as_d04_a_restart_or_a_pod_on_its_way_out_freezes_nothing() -> None:
+    pods = [pod("a", restarts=3), pod("b", deleting=True), pod("c", failed=True)]
+    found = census(target(metric()), pods)
+    assert [item.name for item in found.ready] == ["a"]
+    sample, *_ = target_sample(target(metric()), found, {("a", PAGE): read(gauge_page(4))}, {})
+    assert (sample.ready_pods, sample.failed_pods, sample.missing) == (1, 1, [])
+    assert sample.metrics[0].value == 4.0
+
+
 def test_as_d05_unready_pods_do_not_hide_the_ready_ones() -> None:
     found = census(target(metric()), [pod("a"), pod("b", ready=False), pod("c", failed=True)])
     sample, *_ = target_sample(target(metric()), found, {("a", PAGE): read(gauge_page(4))}, {})
