@@ -86,7 +86,7 @@ class PrometheusQueries:
                 timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
                 connector=aiohttp.TCPConnector(
                     resolver=CheckedResolver(loopback=self._loopback),
-                    limit_per_host=_CONNECTIONS_PER_SERVER
+                    limit_per_host=_CONNECTIONS_PER_SERVER,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Accept": "application/json"},

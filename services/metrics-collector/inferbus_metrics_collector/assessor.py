@@ -73,9 +73,7 @@ class Assessor:
     def _told(self, policy: ObjectKey) -> Sequence[str] | None:
         """None where this instance doesn't speak for the policy, or can't say yet."""
         planning = self._unplanned.get(policy, ())
-        found = [
-            self._assessments.get(key, Assessment()).told for key in self._own.get(policy, ())
-        ]
+        found = [self._assessments.get(key, Assessment()).told for key in self._own.get(policy, ())]
         if not planning and (not found or None in found):
             return None
         return [*planning, *(text for told in found for text in told or ())][:MOST_TOLD]

@@ -4,11 +4,10 @@ Names that begin alike are tried together, so that a name which no line has cost
 Invariant: however long a line is and whatever stands on it, matching takes time in proportion to it.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, takewhile
 
 _REMEMBERED = 1_024
 _SUFFIX = re.compile(r"(_total)?(_bucket|_sum|_count)?\Z")
@@ -32,12 +31,18 @@ def line_pattern(names: frozenset[str]) -> re.Pattern[bytes]:
 
 def _any_of(texts: Sequence[str]) -> str:
     """Matches one of the texts, which are sorted and different; of two that fit, the longer."""
-    common = os.path.commonprefix(texts)
+    common = _beginning(texts[0], texts[-1])
     rests = [text[len(common) :] for text in texts]
     branches = [_any_of(list(group)) for _, group in groupby(filter(None, rests), _first)]
     if "" in rests and branches:
         branches.append("")
     return re.escape(common) + (f"(?:{'|'.join(branches)})" if branches else "")
+
+
+def _beginning(first: str, last: str) -> str:
+    """What two texts have in common, and so all that are sorted between them."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return "".join(letter for letter, _ in same)
 
 
 def _first(text: str) -> str:

@@ -90,7 +90,9 @@ class Scan:
         if self.malformed_lines:
             found.append(f"{self.malformed_lines} malformed lines: {self.first_malformed}")
         if self.repeated_lines:
-            found.append(f"{self.repeated_lines} samples that are there twice: {self.first_repeated}")
+            found.append(
+                f"{self.repeated_lines} samples that are there twice: {self.first_repeated}"
+            )
         return tuple(found)
 
     def family(self, name: str) -> Family | None:

@@ -38,7 +38,9 @@ def test_hosts_may_be_contacted(address: str) -> None:
         "1.2.3.4\r\nX: y",
     ],
 )
-def test_as_d25_credentials_of_the_machine_and_what_is_no_host_are_out_of_reach(address: str) -> None:
+def test_as_d25_credentials_of_the_machine_and_what_is_no_host_are_out_of_reach(
+    address: str,
+) -> None:
     assert address_problem(address)
 
 

@@ -1,5 +1,7 @@
 """Which problems of samples become a problem of their policy, and when it is over."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +65,6 @@ def test_what_is_told_changes_seldom(rounds: list[list[str]]) -> None:
             changes.append((number, known.told))
         assert len(known.rounds) <= ROUNDS_LOOKED_AT
     troubles = [number for number, told in changes if told]
-    for earlier, later in zip(troubles, troubles[1:], strict=False):
+    for earlier, later in pairwise(troubles):
         apart = later - earlier
         assert apart * ROUND_MS >= TOLD_ANEW_MS or apart >= ROUNDS_LOOKED_AT + BAD_ROUNDS - 1
