@@ -111,6 +111,10 @@ async def test_bad_pages_cost_no_replica_and_stop_no_scaling() -> None:
             assert f"pod {garbled.name}: " in told
             assert "malformed lines" in told
             assert "metrics.assessed" in told
+            assert (
+                f"pod {hanging.name}: "
+                in platform.inferbus("describe", f"autoscalingpolicy/{MODEL}").stdout
+            )
 
             await clear_faults(hanging)
             await clear_faults(garbled)

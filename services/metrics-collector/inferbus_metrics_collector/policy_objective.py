@@ -1,8 +1,8 @@
 """What is sampled for a policy that names an objective and no metric.
 
-Such a policy says what users must notice, e.g. `ttft=2s@99.5%`, and leaves the rest to the platform:
-how much a replica serves is found out from these. Invariant: the names are fixed, whatever engine
-answers; what an engine doesn't show is left out, and is no problem.
+Such a policy says what users must notice, e.g. `ttft=2s@99.5%`, and leaves the rest to the
+platform: how much a replica serves is found out from these. Invariant: the names are fixed,
+whatever engine answers; what an engine doesn't show is left out, and is no problem.
 """
 
 from inferbus_metrics_collector.policy_names import families_of

@@ -1,7 +1,8 @@
 """The regular expression that finds the lines of some families on a page.
 
 Names that begin alike are tried together, so that a name which no line has costs next to nothing.
-Invariant: however long a line is and whatever stands on it, matching takes time in proportion to it.
+Invariant: however long a line is and whatever stands on it, matching takes time in proportion to
+it.
 """
 
 import re

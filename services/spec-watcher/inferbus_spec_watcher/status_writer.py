@@ -70,6 +70,9 @@ class StatusWriter:
         if isinstance(event.data, MetricsAssessed):
             self._assessed[event.key] = event.data
             self._look_at(event.key)
+            for intent in self._policies.settled.intents:
+                if intent.owner.key == event.key:
+                    self._look_at(intent.policy.key)
             return
         for target in self._decisions.take(event.key, event.data, event.time_ms):
             self._look_at_scalers(target.owner)

@@ -99,6 +99,9 @@ def test_what_keeps_samples_from_being_whole_stands_in_a_condition_until_it_is_o
     assert world.conditions(key)["MetricsWhole"] == ("False", "SamplesIncomplete")
     (told,) = [one for one in world.status(key)["conditions"] if one["type"] == "MetricsWhole"]
     assert told["message"] == f"{bad}; another"
+    policy_key = ObjectKey("AutoscalingPolicy", "default", "scale")
+    assert world.conditions(policy_key)["MetricsWhole"] == ("False", "SamplesIncomplete")
+    assert f"{key}: {bad}" in str(world.status(policy_key)["conditions"])
     world.assessed[key] = MetricsAssessed(policy_uid=uid)
     assert world.conditions(key)["MetricsWhole"] == ("True", "Sampled")
     world.assessed[key] = MetricsAssessed(policy_uid="the one before", problems=[bad])

@@ -42,7 +42,7 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
     ]
     scales = bool(intents or problems)
     told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
-    metrics = _metrics_whole(key, stored, view) if scales else ()
+    metrics = _metrics_whole(key, _samplers(key, stored, intents, view), view)
     return StatusPart(
         (accepted(stored.object), *told, *metrics),
         _numbers(intents, stored.object.get("status") or {}, view),
@@ -56,14 +56,37 @@ def _withdrawn(scales: bool, is_assessed: bool) -> frozenset[str]:
     return frozenset(never if is_assessed else (*never, METRICS_WHOLE))
 
 
-def _metrics_whole(key: ObjectKey, stored: StoredObject, view: View) -> tuple[ConditionFact, ...]:
-    """Whether all that the policy needs is sampled; nothing until it was looked at."""
-    assessed = view.assessed(key)
-    if assessed is None or assessed.policy_uid != stored.uid:
+def _samplers(
+    key: ObjectKey, stored: StoredObject, intents: Sequence[ScalingIntent], view: View
+) -> dict[ObjectKey, str]:
+    """Uids of what is sampled for an object: itself, or the bindings that apply it."""
+    bound = {
+        intent.owner.key: intent.owner.uid
+        for intent in view.settled.intents
+        if intent.policy.key == key
+    }
+    told = bool(intents) or key in view.settled.problems
+    return bound | ({key: stored.uid} if told else {})
+
+
+def _metrics_whole(
+    key: ObjectKey, samplers: Mapping[ObjectKey, str], view: View
+) -> tuple[ConditionFact, ...]:
+    """Whether all that scaling needs is sampled; nothing until it was looked at."""
+    found = {
+        sampler: assessed.problems
+        for sampler, uid in samplers.items()
+        if (assessed := view.assessed(sampler)) is not None and assessed.policy_uid == uid
+    }
+    if not found:
         return ()
-    if assessed.problems:
-        message = "; ".join(assessed.problems)
-        return (condition(METRICS_WHOLE, False, "SamplesIncomplete", message),)
+    problems = [
+        text if sampler == key else f"{sampler}: {text}"
+        for sampler in sorted(found)
+        for text in found[sampler]
+    ]
+    if problems:
+        return (condition(METRICS_WHOLE, False, "SamplesIncomplete", "; ".join(problems)),)
     return (condition(METRICS_WHOLE, True, "Sampled"),)
 
 
