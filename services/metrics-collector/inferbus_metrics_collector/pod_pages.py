@@ -19,7 +19,7 @@ from inferbus_metrics_collector.policy_history import (
     remember,
 )
 from inferbus_metrics_collector.policy_sample import Failure
-from inferbus_metrics_collector.policy_scan import Scan, scan_in_pieces
+from inferbus_metrics_collector.policy_scan import PageReading, Scan
 from inferbus_metrics_collector.policy_selection import engine_port
 from inferbus_metrics_collector.ports import (
     Endpoint,
@@ -110,11 +110,7 @@ class PodPages:
 
 async def _scan(body: bytes, wanted: frozenset[str]) -> Scan:
     """The page, read at a stretch only as far as others can wait."""
-    pieces = scan_in_pieces(body, wanted)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            found: Scan = end.value
-            return found
+    reading = PageReading(body, wanted)
+    for _ in reading.pauses():
         await asyncio.sleep(0)
+    return reading.found()

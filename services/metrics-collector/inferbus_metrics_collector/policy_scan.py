@@ -7,7 +7,7 @@ wanted family is counted and told, and never costs another line; what is kept of
 """
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -142,33 +142,41 @@ class Scan:
 
 def scan(page: bytes, wanted: Iterable[str]) -> Scan:
     """The samples of the `wanted` families on a page, whatever their type turns out to be."""
-    pieces = scan_in_pieces(page, wanted)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            found: Scan = end.value
-            return found
+    reading = PageReading(page, wanted)
+    for _ in reading.pauses():
+        pass
+    return reading.found()
 
 
-def scan_in_pieces(page: bytes, wanted: Iterable[str]) -> Generator[None, None, Scan]:
-    """As `scan`, pausing after every `PIECE_BYTES`, so that a huge page doesn't stop the others."""
-    names = frozenset(filter(None, wanted))
-    lines = _Lines()
-    if names:
-        pattern = line_pattern(names)
-        begin = 0
-        while begin < len(page) and not lines.is_too_much:
+class PageReading:
+    """A page that is read as by `scan`, in pieces, so that a huge one doesn't stop the others."""
+
+    def __init__(self, page: bytes, wanted: Iterable[str]) -> None:
+        """`wanted`: the families to look for."""
+        names = frozenset(filter(None, wanted))
+        self._page = page
+        self._pattern = line_pattern(names) if names else None
+        self._lines = _Lines()
+
+    def pauses(self) -> Iterator[None]:
+        """Read it all, pausing after every `PIECE_BYTES` but the last."""
+        if self._pattern is None:
+            return
+        begin, size = 0, len(self._page)
+        while begin < size and not self._lines.is_too_much:
             if begin:
                 yield
-            end = page.find(b"\n", begin + PIECE_BYTES)
-            end = len(page) if end < 0 else end
+            end = self._page.find(b"\n", begin + PIECE_BYTES)
+            end = size if end < 0 else end
             if end - begin <= _MOST_PIECE_BYTES:
-                lines.take(pattern.findall(b"\n" + page[begin:end]))
+                self._lines.take(self._pattern.findall(b"\n" + self._page[begin:end]))
             else:
-                lines.refuse(page[begin : begin + LONGEST_LABELS_BYTES])
+                self._lines.refuse(self._page[begin : begin + LONGEST_LABELS_BYTES])
             begin = end
-    return lines.found(is_bare=not page or page.isspace())
+
+    def found(self) -> Scan:
+        """What was found as far as it was read."""
+        return self._lines.found(is_bare=not self._page or self._page.isspace())
 
 
 class _Lines:

@@ -32,7 +32,7 @@ from inferbus_metrics_collector.plans import Page, PodMetric, TargetPlan
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_history import Window
 from inferbus_metrics_collector.policy_sample import census, target_sample
-from inferbus_metrics_collector.policy_scan import MOST_SAMPLES, PIECE_BYTES, scan_in_pieces
+from inferbus_metrics_collector.policy_scan import MOST_SAMPLES, PIECE_BYTES, PageReading
 from inferbus_metrics_collector.telemetry import ScrapeMetrics
 from tests.support.engine_pages import engine_page
 
@@ -160,12 +160,12 @@ async def test_as_d09_nine_pods_do_not_wait_for_the_tenth() -> None:
 
 
 def test_a_huge_page_is_read_in_pieces() -> None:
-    """Mutant of reading it at a stretch: others would wait for all of it."""
+    """Read at a stretch, others would wait for all of it."""
     page = engine_page(60_000)
     huge = page * (MOST_PAGE_BYTES // len(page))
-    assert list(scan_in_pieces(page, {"load"})) == []
-    pieces = len(list(scan_in_pieces(huge, {"load"})))
-    assert pieces >= len(huge) // PIECE_BYTES - 1
+    assert list(PageReading(page, {"load"}).pauses()) == []
+    pauses = len(list(PageReading(huge, {"load"}).pauses()))
+    assert pauses >= len(huge) // PIECE_BYTES - 2
 
 
 async def test_large_pages_share_a_room_and_ordinary_ones_need_none() -> None:
