@@ -44,16 +44,20 @@ class Platform:
             data = SpecChanged(uid=data.uid, generation=2, digest="", deleted=True, object=left)
         await self._publish(self._specs, key, data)
 
-    async def observe(self, key: ObjectKey, data: WorkloadObserved) -> None:
-        await self._publish(self._pods, key, data)
+    async def observe(self, key: ObjectKey, data: WorkloadObserved, ahead_ms: int = 0) -> None:
+        await self._publish(self._pods, key, data, ahead_ms)
 
-    async def _publish(self, bus: Bus, key: ObjectKey, data: EventData) -> None:
+    async def _publish(self, bus: Bus, key: ObjectKey, data: EventData, ahead_ms: int = 0) -> None:
         self._number += 1
-        await bus.publish(bus.event(data, key, id=f"fact-{self._number}"))
+        time_ms = bus.clock.now_ms() + ahead_ms
+        await bus.publish(bus.event(data, key, id=f"fact-{self._number}", time_ms=time_ms))
 
     def of(self, key: ObjectKey) -> list[MetricsSampled]:
-        found = [event.data for event in self.samples if event.key == key]
-        return [data for data in found if isinstance(data, MetricsSampled)]
+        return [data for _, data in self.samples_of(key)]
+
+    def samples_of(self, key: ObjectKey) -> list[tuple[Received[EventData], MetricsSampled]]:
+        found = [(event, event.data) for event in self.samples if event.key == key]
+        return [(event, data) for event, data in found if isinstance(data, MetricsSampled)]
 
     def told_of(self, policy: ObjectKey) -> list[list[str]]:
         """The problems of a policy, each time they were told."""
