@@ -11,7 +11,7 @@ from inferbus_contracts.base import EventData
 from inferbus_contracts.events.audit import AuditSealed
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
-from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled
 from inferbus_contracts.events.model import (
     ModelFailed,
     ModelProgressed,
@@ -121,6 +121,14 @@ _ROWS = (
         Stream.TELEMETRY,
         _S.AUTOSCALER,
         key="target, or policy of a mix",
+    ),
+    _event(
+        MetricsAssessed,
+        _S.METRICS_COLLECTOR,
+        Stream.FACTS,
+        _S.SPEC_WATCHER,
+        _S.METRICS_COLLECTOR,
+        key="policy, or binding",
     ),
     _event(
         DemandObserved,

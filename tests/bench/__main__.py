@@ -17,6 +17,7 @@ from tests.bench import (
     footprint,
     router,
     router_kills,
+    scrape,
     startup,
 )
 from tests.bench.attempts import Measurement, SpareTime, attempt
@@ -34,6 +35,7 @@ MEASUREMENTS = (
     Measurement(name="router", measure=router.measure),
     Measurement(name="apply", measure=apply.measure),
     Measurement(name="decisions", measure=decisions.measure),
+    Measurement(name="scrape", measure=scrape.measure),
 )
 
 

@@ -67,3 +67,14 @@ class MetricsSampled(EventData):
     window_ms: int
     """Length of the window of rates and quantiles."""
     targets: list[TargetSample]
+
+
+class MetricsAssessed(EventData):
+    """What keeps the samples of a policy from being whole; written when that changes."""
+
+    event_type: ClassVar[str] = "metrics.assessed"
+
+    policy_uid: str
+    """Of the policy (binding): a namesake that comes later is another one."""
+    problems: list[str] = Field(default_factory=list)
+    """Which pod, page or query of which target, and why; empty where nothing is wrong any more."""

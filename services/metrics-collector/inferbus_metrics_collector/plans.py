@@ -16,8 +16,17 @@ class Page(NamedTuple):
     """A metrics page that every pod of a target serves."""
 
     port: int
+    """`ENGINE_PORT` where each pod's engine has its own."""
     path: str
     """Rooted, ready to stand in a request."""
+
+    def __str__(self) -> str:
+        port = "its engine's port" if self.port == ENGINE_PORT else f"port {self.port}"
+        return f"{port}{self.path}"
+
+
+ENGINE_PORT = 0
+"""Stands for the port that a pod's engine answers on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +39,8 @@ class PodMetric:
     """The Prometheus families that can answer, the best first."""
     page: Page
     selector: Selector = Selector()  # noqa: RUF009 - frozen
+    is_optional: bool = False
+    """Whether it is all right that no pod has it: nobody asked for it by name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import Aggregations
+from inferbus_contracts.resources.annotations import OBJECTIVE, Aggregations
 from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_metrics_collector.plans import PodMetric, PrometheusMetric, SamplePlan, TargetPlan
+from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_sources import MetricReader, aggregations
 
 
@@ -74,10 +75,10 @@ def _target(intent: ScalingIntent, target: IntentTarget, ways: Aggregations) -> 
     reader = MetricReader(
         owner=intent.owner.key, place=target.field, role=target.key.role, aggregations=ways
     )
-    return TargetPlan(
-        key=target.key,
-        metrics=tuple(_metric(reader, metric, target) for metric in _metrics(intent, target)),
-    )
+    metrics = tuple(_metric(reader, metric, target) for metric in _metrics(intent, target))
+    if not metrics and _is_by_objective(intent, target):
+        metrics = tuple(reader.of_objective(name, target.target) for name in OBJECTIVE_FAMILIES)
+    return TargetPlan(key=target.key, metrics=metrics)
 
 
 def _metrics(intent: ScalingIntent, target: IntentTarget) -> Sequence[PolicyMetric]:
@@ -85,6 +86,12 @@ def _metrics(intent: ScalingIntent, target: IntentTarget) -> Sequence[PolicyMetr
     if target.role is None:
         return intent.body.metrics
     return () if target.role.fixed else target.role.metrics or intent.body.metrics
+
+
+def _is_by_objective(intent: ScalingIntent, target: IntentTarget) -> bool:
+    """Whether the objective alone says how to scale; of fixed replicas it says nothing."""
+    is_fixed = target.role is not None and target.role.fixed
+    return OBJECTIVE in intent.annotations and not is_fixed
 
 
 def _metric(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from inferbus_contracts.base import EventData
+from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.events.route import RoutesResolved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.scaling.settlement import Settled
@@ -25,7 +26,7 @@ from inferbus_spec_watcher.status.decisions import DECISION_FACTS, Decisions
 from inferbus_spec_watcher.status.render import STATUS_KINDS, render
 from inferbus_spec_watcher.status.view import View
 
-FACTS = (RoutesResolved.event_type, *DECISION_FACTS)
+FACTS = (RoutesResolved.event_type, MetricsAssessed.event_type, *DECISION_FACTS)
 """What others say that a status is computed from."""
 
 
@@ -52,6 +53,7 @@ class StatusWriter:
         self._dirty = Worklist[ObjectKey]("status")
         self._started = False
         self._resolved: dict[ObjectKey, RoutesResolved] = {}
+        self._assessed: dict[ObjectKey, MetricsAssessed] = {}
         self._decisions = Decisions()
         self._settled: Settled | None = None
         store.on_change(self._changed)
@@ -64,6 +66,13 @@ class StatusWriter:
         if isinstance(event.data, RoutesResolved):
             self._resolved[event.key] = event.data
             self._look_at(event.key)
+            return
+        if isinstance(event.data, MetricsAssessed):
+            self._assessed[event.key] = event.data
+            self._look_at(event.key)
+            for intent in self._policies.settled.intents:
+                if intent.owner.key == event.key:
+                    self._look_at(intent.policy.key)
             return
         for target in self._decisions.take(event.key, event.data, event.time_ms):
             self._look_at_scalers(target.owner)
@@ -120,5 +129,6 @@ class StatusWriter:
             resolved=self._resolved.get,
             wanted=self._decisions.wanted,
             scaled=self._decisions.scaled,
+            assessed=self._assessed.get,
             settled=self._policies.settled,
         )

@@ -5,6 +5,7 @@ from typing import Any
 
 from inferbus_contracts.admission import admit
 from inferbus_contracts.conditions import condition
+from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
 from inferbus_contracts.events.scaling import Mode
 from inferbus_contracts.keys import ObjectKey
@@ -31,6 +32,7 @@ class World:
         self.resolved: dict[ObjectKey, RoutesResolved] = {}
         self.wanted: dict[ObjectKey, Wanted] = {}
         self.scaled: dict[ObjectKey, Scaled] = {}
+        self.assessed: dict[ObjectKey, MetricsAssessed] = {}
 
     def put(
         self,
@@ -90,6 +92,7 @@ class World:
             resolved=self.resolved.get,
             wanted=self.wanted.get,
             scaled=self.scaled.get,
+            assessed=self.assessed.get,
             settled=policies.settled,
         )
 

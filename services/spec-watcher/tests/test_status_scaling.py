@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from status_world import NOW_MS, World
 
+from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
 from inferbus_contracts.keys import ObjectKey
 from inferbus_spec_watcher.status.view import Scaled
@@ -88,6 +89,24 @@ def test_decisions_about_a_namesake_before_the_target_do_not_count() -> None:
     world.scaled[CHAT] = Scaled("the one before", NOW_MS)
     target = {"name": "chat", "currentReplicas": 3, "desiredReplicas": 3}
     assert world.status(key)["homogeneousStatus"] == target
+
+
+def test_what_keeps_samples_from_being_whole_stands_in_a_condition_until_it_is_over() -> None:
+    world, key = single()
+    uid = world.objects[key].uid
+    assert "MetricsWhole" not in world.conditions(key)
+    bad = "ModelServing/default/chat: pod chat-0: port 8000/metrics: HTTP status 500"
+    world.assessed[key] = MetricsAssessed(policy_uid=uid, problems=[bad, "another"])
+    assert world.conditions(key)["MetricsWhole"] == ("False", "SamplesIncomplete")
+    (told,) = [one for one in world.status(key)["conditions"] if one["type"] == "MetricsWhole"]
+    assert told["message"] == f"{bad}; another"
+    policy_key = ObjectKey("AutoscalingPolicy", "default", "scale")
+    assert world.conditions(policy_key)["MetricsWhole"] == ("False", "SamplesIncomplete")
+    assert f"{key}: {bad}" in str(world.status(policy_key)["conditions"])
+    world.assessed[key] = MetricsAssessed(policy_uid=uid)
+    assert world.conditions(key)["MetricsWhole"] == ("True", "Sampled")
+    world.assessed[key] = MetricsAssessed(policy_uid="the one before", problems=[bad])
+    assert "MetricsWhole" not in world.conditions(key)
 
 
 def test_the_last_change_is_told_with_its_time_and_stays_told() -> None:

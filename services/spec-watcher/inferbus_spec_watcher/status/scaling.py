@@ -24,6 +24,7 @@ from inferbus_spec_watcher.status.view import View, Wanted
 READY = "Ready"
 TARGET_FOUND = "TargetFound"
 RATIO_VIOLATED = "RatioConstraintViolated"
+METRICS_WHOLE = "MetricsWhole"
 
 SINGLE = "homogeneousStatus"
 MIX = "heterogeneousStatus"
@@ -43,13 +44,56 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
     scales = bool(intents or problems)
     told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
     proportion = () if missing else tuple(_proportion(intents, view))
-    withdrawn = set() if scales else {READY, TARGET_FOUND}
+    metrics = _metrics_whole(key, _samplers(key, stored, intents, view), view)
     return StatusPart(
-        (accepted(stored.object), *told, *proportion),
+        (accepted(stored.object), *told, *proportion, *metrics),
         _numbers(intents, stored.object.get("status") or {}, view),
         stored.generation,
-        withdrawn=frozenset(withdrawn if proportion else withdrawn | {RATIO_VIOLATED}),
+        withdrawn=_withdrawn(scales, bool(proportion), bool(metrics)),
     )
+
+
+def _withdrawn(scales: bool, is_proportioned: bool, is_assessed: bool) -> frozenset[str]:
+    never = set() if scales else {READY, TARGET_FOUND}
+    if not is_proportioned:
+        never.add(RATIO_VIOLATED)
+    if not is_assessed:
+        never.add(METRICS_WHOLE)
+    return frozenset(never)
+
+
+def _samplers(
+    key: ObjectKey, stored: StoredObject, intents: Sequence[ScalingIntent], view: View
+) -> dict[ObjectKey, str]:
+    """Uids of what is sampled for an object: itself, or the bindings that apply it."""
+    bound = {
+        intent.owner.key: intent.owner.uid
+        for intent in view.settled.intents
+        if intent.policy.key == key
+    }
+    told = bool(intents) or key in view.settled.problems
+    return bound | ({key: stored.uid} if told else {})
+
+
+def _metrics_whole(
+    key: ObjectKey, samplers: Mapping[ObjectKey, str], view: View
+) -> tuple[ConditionFact, ...]:
+    """Whether all that scaling needs is sampled; nothing until it was looked at."""
+    found = {
+        sampler: assessed.problems
+        for sampler, uid in samplers.items()
+        if (assessed := view.assessed(sampler)) is not None and assessed.policy_uid == uid
+    }
+    if not found:
+        return ()
+    problems = [
+        text if sampler == key else f"{sampler}: {text}"
+        for sampler in sorted(found)
+        for text in found[sampler]
+    ]
+    if problems:
+        return (condition(METRICS_WHOLE, False, "SamplesIncomplete", "; ".join(problems)),)
+    return (condition(METRICS_WHOLE, True, "Sampled"),)
 
 
 def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:

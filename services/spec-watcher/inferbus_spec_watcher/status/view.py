@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
 from inferbus_contracts.events.scaling import LimiterStep, Mode
 from inferbus_contracts.keys import ObjectKey
@@ -56,6 +57,8 @@ class View:
     resolved: Callable[[ObjectKey], RoutesResolved | None]
     wanted: Callable[[ObjectKey], Wanted | None]
     scaled: Callable[[ObjectKey], Scaled | None]
+    assessed: Callable[[ObjectKey], MetricsAssessed | None]
+    """What is known of the samples of a policy or binding."""
     settled: Settled
 
     def verdict_on(self, key: ObjectKey, stored: StoredObject) -> Verdict | None:
