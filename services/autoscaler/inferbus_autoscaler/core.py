@@ -17,6 +17,7 @@ from inferbus_autoscaler.policy_compat import evaluate_compat
 from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
 from inferbus_autoscaler.policy_emission import decision_of, worth_saying
 from inferbus_autoscaler.policy_limits import binding
+from inferbus_autoscaler.policy_mix import counted_in, observed_mix, with_learned
 from inferbus_autoscaler.policy_standing import answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
 from inferbus_autoscaler.state import LastDecision, TargetState
@@ -48,6 +49,11 @@ def decide(
     given = CoreInput(state=state, event=event, facts=facts, now_ms=now_ms)
     now_ms = max(now_ms, state.changed_ms)
     after = _owned(state, policy, facts)
+    if policy.mix and policy.compat is None:
+        if isinstance(event, Sampled):
+            after = observed_mix(after, policy, facts, event, now_ms)
+        policy = with_learned(policy, facts, after)
+        after = counted_in(after, policy)
     found: Evaluation | None
     if isinstance(event, Sampled):
         found = _sampled(after, policy, facts, event, now_ms)

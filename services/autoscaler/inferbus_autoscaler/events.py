@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from inferbus_contracts.deciding import Applied, Origin, Woken
 from inferbus_contracts.events.metrics import (
+    OUTPUT_TOKENS,
+    WAITING_REQUESTS,
     MetricAggregate,
     MetricKind,
     MetricsSampled,
@@ -39,6 +41,10 @@ class TargetReading:
     failed_pods: int = 0
     missing_pods: int = 0
     """Ready pods that couldn't be scraped."""
+    output_tokens: float | None = None
+    """Per second over all pods; mixes only, None unless every pod that was read gave it."""
+    waiting: int | None = None
+    """Requests that wait for their turn in the engines; mixes only, None likewise."""
 
     def metric(self, name: str) -> MetricValue | None:
         """The value of one metric; None where the sample lacks it."""
@@ -75,7 +81,12 @@ def sampled(data: MetricsSampled, origin: Origin) -> Sampled:
     )
 
 
+_MOST_WAITING = 1_000_000
+
+
 def _reading(sample: TargetSample) -> TargetReading:
+    tokens = _whole(sample, OUTPUT_TOKENS, MetricKind.RATE)
+    waiting = _whole(sample, WAITING_REQUESTS, MetricKind.GAUGE)
     return TargetReading(
         target=sample.target,
         metrics=tuple(_value(metric) for metric in sample.metrics),
@@ -83,7 +94,17 @@ def _reading(sample: TargetSample) -> TargetReading:
         unready_pods=sample.unready_pods,
         failed_pods=sample.failed_pods,
         missing_pods=len(sample.missing),
+        output_tokens=None if tokens is None else float(f"{tokens:.4g}"),
+        waiting=None if waiting is None else min(round(waiting), _MOST_WAITING),
     )
+
+
+def _whole(sample: TargetSample, name: str, kind: MetricKind) -> float | None:
+    """A value beside the policy's metrics that every pod has a part in."""
+    for metric in sample.beside or ():
+        if metric.name == name and metric.kind is kind and math.isfinite(metric.value):
+            return metric.value if metric.pods == sample.ready_pods else None
+    return None
 
 
 def _value(metric: MetricAggregate) -> MetricValue:

@@ -18,7 +18,7 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 
 _MOST_TOLERANCE_PERCENT = 100
 
-_HISTORIES = (MOST_STAMPS, 96, 64, 48, 32, 24, 16)
+_HISTORIES = (MOST_STAMPS, 96, 64, 48, 32, 24, 16, 12, 8)
 """Lengths of histories to try, in changes of a value."""
 
 

@@ -12,6 +12,14 @@ from inferbus_autoscaler.policy_correction import CompatWindows
 from inferbus_autoscaler.policy_held_window import LONGEST_MS, HeldWindow
 from inferbus_autoscaler.policy_history import History, PanicHold
 from inferbus_autoscaler.policy_need import LONGEST_DETAIL, MetricLoad, Need
+from inferbus_autoscaler.policy_room import Room
+from inferbus_autoscaler.policy_throughput import (
+    HELD_MS,
+    LONGEST_GAP_MS,
+    MOST_RATES,
+    Stretch,
+    Throughput,
+)
 from inferbus_autoscaler.policy_windows import Best, RateWindow, RecommendationWindow
 from inferbus_autoscaler.record import CoreInput, record_of
 from inferbus_autoscaler.stamps import Stamped
@@ -28,6 +36,7 @@ from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
 _UID = "0" * 36
 _DIGEST = "0" * 32
 _LATE_MS = 9_999_999_999_999
+_ROLE = "prefill-worker"
 _MANY = 1_000_000
 """The most replicas a target may have (autoscaling spec 1.3)."""
 _LONG = -1.2345678901234567e-300
@@ -60,6 +69,22 @@ _STEP = LimiterStep(
 )
 
 
+_RATE = 0.0123
+_ROOM = Room(
+    target=f"{_UID}/{_ROLE}",
+    limit=_MANY,
+    pause_ms=LONGEST_MS,
+    probe_ms=_LATE_MS,
+    probing=True,
+)
+_THROUGHPUT = Throughput(
+    target=f"{_UID}/{_ROLE}",
+    rates=MOST_RATES * (_RATE,),
+    used=_RATE,
+    stretch=Stretch(ready=_MANY, since_ms=_LATE_MS, held_ms=LONGEST_GAP_MS + HELD_MS, least=_RATE),
+)
+
+
 def _sample(policy: PolicyFacts) -> Sampled:
     metrics = tuple(
         MetricValue(
@@ -78,6 +103,8 @@ def _sample(policy: PolicyFacts) -> Sampled:
             unready_pods=_MANY,
             failed_pods=_MANY,
             missing_pods=_MANY,
+            output_tokens=1.234e-100,
+            waiting=_MANY,
         )
         for target in policy.targets
     )
@@ -96,16 +123,24 @@ def _facts(policy: PolicyFacts) -> Facts:
             ready=_MANY,
             starting=_MANY,
             unready=_MANY,
+            placed=_MANY,
             schedulable=_MANY,
             startup_ms=LONGEST_MS,
         )
         for target in policy.targets
     )
-    settings = DeciderSettings(repeat_ms=LONGEST_MS, stale_ms=LONGEST_MS)
+    settings = DeciderSettings(
+        repeat_ms=LONGEST_MS,
+        stale_ms=LONGEST_MS,
+        unplaced_ms=LONGEST_MS,
+        probe_ms=LONGEST_MS,
+        longest_probe_ms=LONGEST_MS,
+    )
     return Facts(policy=policy, targets=targets, frozen=True, decision_id=_UID, settings=settings)
 
 
 def _state(policy: PolicyFacts) -> TargetState:
+    learns = policy.mix and policy.capacity_source is None
     return TargetState(
         owner=(_UID, _UID),
         changed_ms=_LATE_MS,
@@ -115,6 +150,9 @@ def _state(policy: PolicyFacts) -> TargetState:
             Standing(target=target.key, uid=_UID, generation=_MANY, replicas=_MANY)
             for target in policy.targets
         ),
+        rooms=tuple(_ROOM for _ in policy.targets) if policy.mix else (),
+        throughputs=tuple(_THROUGHPUT for _ in policy.targets) if learns else (),
+        units=_DIGEST if policy.mix else "",
         decision=LastDecision(
             desired=_MANY,
             mode=Mode.STABLE,

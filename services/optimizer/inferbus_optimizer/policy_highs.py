@@ -52,8 +52,8 @@ def _solved(
 ) -> tuple[list[int] | None, bool]:
     """Pieces of each item, and whether the solver calls them optimal; None: it found none."""
     # Only a problem that is hard pays for them: 60 MB, and some tenths of a second.
-    import numpy as np  # noqa: PLC0415
-    from scipy.optimize import (  # type: ignore[import-untyped]  # noqa: PLC0415
+    import numpy as np
+    from scipy.optimize import (  # type: ignore[import-untyped]
         Bounds,
         LinearConstraint,
         milp,
