@@ -71,7 +71,17 @@ def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
 def _container_amounts(container: Mapping[str, Any]) -> Amounts:
     resources = container.get("resources") or {}
     written = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: parse_quantity(amount) for name, amount in written.items()}
+    return {
+        name: amount for name, text in written.items() if (amount := _amount(text)) is not None
+    }
+
+
+def _amount(written: Any) -> Fraction | None:
+    """None for what is no quantity: Kubernetes takes no such pod, so it asks for nothing."""
+    try:
+        return parse_quantity(written)
+    except (ValueError, TypeError):
+        return None
 
 
 def _pods(template: Mapping[str, Any] | None, count: int) -> Iterator[ReplicaPods]:

@@ -45,3 +45,8 @@ def test_a_group_is_all_replicas_of_all_roles() -> None:
 def test_other_objects_have_no_pods() -> None:
     assert replica_amounts({"kind": "Service", "spec": {}}) == {}
     assert replica_amounts({"kind": "ModelServing"}) == {}
+
+
+def test_what_is_no_quantity_asks_for_nothing() -> None:
+    assert pod_amounts({"containers": [container("many"), container(1)]}) == {GPU: 1}
+    assert pod_amounts({"containers": [container([])]}) == {}  # type: ignore[arg-type]
