@@ -71,9 +71,7 @@ def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
 def _container_amounts(container: Mapping[str, Any]) -> Amounts:
     resources = container.get("resources") or {}
     written = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {
-        name: amount for name, text in written.items() if (amount := _amount(text)) is not None
-    }
+    return {name: amount for name, text in written.items() if (amount := _amount(text)) is not None}
 
 
 def _amount(written: Any) -> Fraction | None:

@@ -3,7 +3,7 @@
 Minimise the cost of all replicas, plus what starting the new ones costs, so that their capacities
 add up to the demand and every target stays inside its bounds (autoscaling spec 7.1 "Placement").
 Invariants: what is sufficient is so in integers; and the answer is unique wherever the own search
-comes to its end, which only sizes made to be hard prevent (ADR 0017): of mixes of the same cost the
+comes to its end, which only sizes made to be hard prevent (ADR 0020): of mixes of the same cost the
 one with the fewest replicas, then the one with the most capacity, then the lexicographically
 greatest, i.e. the one that prefers targets listed first.
 """

@@ -82,6 +82,16 @@ def test_numbers_beyond_float64_are_checked_and_not_called_proven() -> None:
     assert not found.proven
 
 
+def test_what_float64_cannot_tell_apart_is_not_proven() -> None:
+    big = 10**17
+    items = [
+        Item(owner=0, size=big, cost=10, count=4),
+        Item(owner=1, size=big + 3, cost=11, count=4),
+    ]
+    found = settled(items, 3 * big - 5, Cover((4, 0), proven=False))
+    assert found == Cover((3, 0), proven=False)
+
+
 def test_a_better_answer_at_hand_is_kept() -> None:
     items = [Item(owner=0, size=1, cost=1, count=9), Item(owner=1, size=3, cost=3, count=3)]
     best = Cover((0, 3), proven=False)

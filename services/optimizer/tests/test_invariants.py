@@ -106,6 +106,7 @@ class Detour:
         end_ms = self.now_ms + step.lasts_ms
         found = self._look(step.capacity)
         while found.due_ms is not None and found.due_ms < end_ms:
+            assert found.due_ms > self.now_ms, "what is due now is done now"
             self._pass_until(found.due_ms)
             found = self._look(step.capacity)
         self._pass_until(end_ms)
@@ -116,6 +117,7 @@ class Detour:
         optimum = cheapest(choices, needed_of(given_, self.current, NOTHING))
         found = place(given_, self.current, NOTHING, self.regret, self.now_ms)
         best = optimum.replicas if optimum else found.replicas
+        self._was_due(place(given_, self.current, NOTHING, Regret(), self.now_ms), found, best)
         extra = found.cost - running_cost(choices, best)
         if extra > 0:
             self.allowed = max(self.allowed, self.rate * self._switching(best, found.replicas))
@@ -125,6 +127,15 @@ class Detour:
         self.current, self.regret = found.replicas, found.regret
         self.seen.append(found)
         return found
+
+    def _was_due(self, patient: Placement, found: Placement, best: tuple[int, ...]) -> None:
+        """Where patience would keep a dearer mix, only what was run up ends it."""
+        if patient.cost > patient.optimal_cost and found.replicas == best:
+            costs = [each.cost * each.startup_ms for each in self.mix]
+            wanted, kept = (
+                starting_cost(costs, self.current, mix) for mix in (best, patient.replicas)
+            )
+            assert self.run_up * 100 >= self.rate * (wanted - kept)
 
     def _switching(self, best: tuple[int, ...], kept: tuple[int, ...]) -> int:
         costs = [each.cost * each.startup_ms for each in self.mix]
