@@ -16,7 +16,6 @@ from inferbus_autoscaler.outcomes import Demand as Demanding
 from inferbus_autoscaler.policy_check import problems_of
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.deciding import Origin
-from inferbus_contracts.events.scaling import ApplyOutcome
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import Compat
@@ -31,7 +30,7 @@ from inferbus_optimizer.policy_switching import Regret
 from inferbus_optimizer.state import MixState
 from services.autoscaler.tests.builders import T0 as SAMPLED_MS
 from services.autoscaler.tests.builders import mix_facts, mix_sample
-from services.optimizer.tests.builders import A100, H100, T0, Mixer, demand, facts, option
+from services.optimizer.tests.builders import A100, H100, T0, demand, facts, option
 
 POLICY = ObjectKey("AutoscalingPolicy", "default", "mix")
 
@@ -105,17 +104,6 @@ def test_as_d23_a_share_names_the_object_and_generation_it_was_computed_from() -
         (f"uid of {H100}", 7),
         ("another", 1),
     ]
-
-
-def test_as_d23_what_somebody_else_changed_meanwhile_is_not_overwritten() -> None:
-    """The last writer doesn't win: the conflict is told, and decided again from what stands."""
-    mixer = Mixer(0, 1)
-    mixer.answers = False
-    mixer.demand(8.0)
-    mixer.replicas[H100], mixer.generations[H100] = 3, 5
-    mixer.answer(H100, ApplyOutcome.CONFLICT)
-    again = mixer.allocations[-1].allocations[0]
-    assert (len(mixer.allocations), again.current, again.generation) == (2, 3, 5)
 
 
 def test_as_d28_sums_of_many_replicas_do_not_overflow() -> None:

@@ -8,7 +8,7 @@ from services.optimizer.tests.optimizer_mutants import MUTANTS
 from tests.support.mutants import Mutant, is_noticed
 
 NAMES = [str(mutant) for _, mutant in MUTANTS]
-DEFECTS = Path(__file__).parent / "test_defects.py"
+TESTS = Path(__file__).parent
 
 
 @pytest.mark.parametrize(("package", "mutant"), MUTANTS, ids=NAMES)
@@ -19,4 +19,4 @@ def test_each_mutant_stands_for_one_place(package: Path, mutant: Mutant) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(("package", "mutant"), MUTANTS, ids=NAMES)
 def test_the_tests_of_a_defect_notice_it(package: Path, mutant: Mutant, tmp_path: Path) -> None:
-    assert is_noticed(mutant, package, [DEFECTS], tmp_path)
+    assert is_noticed(mutant, package, TESTS.glob("test_*.py"), tmp_path)
