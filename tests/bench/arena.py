@@ -1,133 +1,47 @@
-"""The project's deciders as a referee of autoscaling policies sees them.
+"""The project's own policies as a referee asks for them: one factory a question.
 
-`untuned` plays what stands around the autoscaler's core: a router that tells its counters, a
-collector that tells what waits in the engines, and a reconciler that does at once what is decided.
-The core is the service's own. What it is to reach stands in `INFERBUS_ARENA_OBJECTIVE`, in the
-words of the annotation `inferbus.dev/objective`; `untuned_999` asks for 99.9 % of `untuned`'s.
+A factory imports and builds everything before the first question, so that a referee's clock sees
+the decision alone. What `untuned` is to reach stands in `INFERBUS_ARENA_OBJECTIVE`, in the words of
+the annotation `inferbus.dev/objective`. Invariant: what answers is the code that the services run.
 """
 
 import os
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
 
-from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.events import (
-    Counters,
-    Demanded,
-    Event,
-    MetricValue,
-    Sampled,
-    TargetReading,
-)
-from inferbus_autoscaler.facts import Facts, PolicyFacts, PolicyTarget, TargetFacts
-from inferbus_autoscaler.outcomes import Decide
-from inferbus_autoscaler.policy_engines import WAITING
-from inferbus_autoscaler.policy_reading import objective_facts
-from inferbus_autoscaler.state import TargetState
-from inferbus_contracts.deciding import Applied
-from inferbus_contracts.events.metrics import MetricKind
-from inferbus_contracts.events.scaling import ApplyOutcome
-from inferbus_contracts.resources.annotations import parse_objective
+from inferbus_optimizer.policy_exact import Choice, cheapest
+from tests.bench.untuned_fleet import Untuned
 
 OBJECTIVE = os.environ.get("INFERBUS_ARENA_OBJECTIVE", "wait=2s@99.5%")
 STRICTER = "wait=2s@99.9%"
 
-_KEY = "ModelServing/arena/model"
-_EPOCH_MS = 1_700_000_000_000
-_MOST_REPLICAS = 1_000_000
+MixSolver = Callable[[Mapping[str, Any]], list[int]]
+"""From a mix, as the referee writes it, to the replicas of each type in its order."""
 
 
-class Observation(Protocol):
-    """What a referee shows a policy."""
+def mix() -> MixSolver:
+    """The placement of replicas on a mix of accelerators.
 
-    second: int
-    arrivals: float
-    seconds: int
-    queued: float
-    ready: int
-    starting: int
-    capacity_per_replica: float
+    The solver raises `ValueError` for a demand that all replicas together don't serve.
+    """
+    return _solve
 
 
-class Untuned:
-    """A target with an objective and nothing else."""
-
-    period_s = 5
-
-    def __init__(self, startup_s: int, objective: str) -> None:
-        self._startup_ms = startup_s * 1000
-        self._objective = objective_facts(parse_objective(objective), None)
-        self._state = TargetState()
-        self._counted = 0.0
-        self._generation = 1
-        self._replicas = 0
-        self._decisions = 0
-
-    def decide(self, seen: Observation) -> int | None:
-        """Replicas, starting ones included."""
-        self._replicas = seen.ready + seen.starting
-        before, self._counted = round(self._counted), self._counted + seen.arrivals
-        now_ms = _EPOCH_MS + seen.second * 1000
-        queued = MetricValue(name=WAITING, kind=MetricKind.GAUGE, value=seen.queued)
-        reading = TargetReading(target=_KEY, metrics=(queued,), ready_pods=seen.ready)
-        arrived = Counters(requests=round(self._counted) - before)
-        self._feed(Sampled(taken_at_ms=now_ms, readings=(reading,)), seen, now_ms)
-        self._feed(
-            Demanded(
-                at_ms=now_ms,
-                router="router",
-                totals=Counters(requests=round(self._counted)),
-                interval=arrived,
-                interval_ms=seen.seconds * 1000,
-            ),
-            seen,
-            now_ms,
+def _solve(document: Mapping[str, Any]) -> list[int]:
+    choices = [
+        Choice(
+            cost=kind["cost"],
+            capacity=Fraction(kind["capacity"]),
+            min_replicas=kind["min"],
+            max_replicas=kind["max"],
         )
-        return self._replicas
-
-    def _feed(self, event: Event, seen: Observation, now_ms: int) -> None:
-        self._state, effects = decide(self._state, event, self._facts(seen), now_ms)
-        for effect in effects:
-            if isinstance(effect, Decide):
-                self._decisions += 1
-                self._apply(effect.data.desired)
-                self._feed(self._answer(), seen, now_ms)
-
-    def _apply(self, desired: int) -> None:
-        if desired != self._replicas:
-            self._replicas, self._generation = desired, self._generation + 1
-
-    def _answer(self) -> Applied:
-        return Applied(
-            target=_KEY,
-            decision_id=str(self._decisions),
-            outcome=ApplyOutcome.APPLIED,
-            replicas=self._replicas,
-            generation=self._generation,
-            uid="target",
-        )
-
-    def _facts(self, seen: Observation) -> Facts:
-        objective = replace(self._objective, capacity=seen.capacity_per_replica)
-        target = TargetFacts(
-            key=_KEY,
-            uid="target",
-            generation=self._generation,
-            replicas=self._replicas,
-            ready=seen.ready,
-            starting=seen.starting,
-            startup_ms=self._startup_ms,
-        )
-        policy = PolicyFacts(
-            key="AutoscalingPolicy/arena/policy",
-            uid="policy",
-            generation=1,
-            digest="",
-            metrics=(),
-            objective=objective,
-            targets=(PolicyTarget(key=_KEY, min_replicas=1, max_replicas=_MOST_REPLICAS),),
-        )
-        return Facts(policy=policy, targets=(target,), decision_id=str(self._decisions))
+        for kind in document["types"]
+    ]
+    found = cheapest(choices, Fraction(document["demand"]))
+    if found is None:
+        raise ValueError(f"mix {document['id']} cannot serve {document['demand']}")
+    return list(found.replicas)
 
 
 def untuned(startup_s: int) -> Untuned:
@@ -136,5 +50,5 @@ def untuned(startup_s: int) -> Untuned:
 
 
 def untuned_999(startup_s: int) -> Untuned:
-    """The same with a stricter objective."""
+    """The same with 99.9 % instead of 99.5 %."""
     return Untuned(startup_s, STRICTER)

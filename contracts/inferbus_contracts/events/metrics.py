@@ -7,6 +7,11 @@ from pydantic import Field
 
 from inferbus_contracts.base import EventData
 
+OUTPUT_TOKENS = "output-tokens"
+"""Beside a mix's metrics: tokens that were generated, per second."""
+WAITING_REQUESTS = "waiting-requests"
+"""Beside a mix's metrics: requests that wait in the engines."""
+
 
 class MetricKind(StrEnum):
     """How a value came about, and so what may be done with it."""
@@ -51,6 +56,8 @@ class TargetSample(EventData):
     missing: list[str] = Field(default_factory=list)
     """Ready pods that could not be scraped."""
     problems: list[str] = Field(default_factory=list)
+    beside: list[MetricAggregate] | None = None
+    """What no policy asked for; of a mix: `OUTPUT_TOKENS` and `WAITING_REQUESTS`."""
 
 
 class MetricsSampled(EventData):

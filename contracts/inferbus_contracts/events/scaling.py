@@ -103,6 +103,16 @@ class ScalingDecided(EventData):
     record: DecisionRecord
 
 
+class CapacitySource(StrEnum):
+    """Where it is known from what one replica of each target of a mix serves."""
+
+    ANNOTATION = "annotation"
+    PROFILE = "profile"
+    """The accelerators that the pods ask for."""
+    LEARNED = "learned"
+    """The rates that were held while requests waited."""
+
+
 class TargetOption(EventData):
     """One target of a mix as the optimizer needs it."""
 
@@ -119,6 +129,8 @@ class TargetOption(EventData):
     """What one replica serves, in capacity units."""
     schedulable: int | None = None
     """The most replicas that can be scheduled now; None when not known to be limited."""
+    probe: bool | None = None
+    """Whether one more than `schedulable` may be tried, which isn't counted on; None: no."""
     startup_ms: int = 0
 
 
@@ -135,6 +147,8 @@ class ScalingDemanded(EventData):
     mode: Mode = Mode.STABLE
     apply: str = "auto"
     cost_expansion_rate_percent: int = 200
+    capacity_source: CapacitySource | None = None
+    """None: all replicas are taken to be equal."""
     targets: list[TargetOption]
     record: DecisionRecord
 

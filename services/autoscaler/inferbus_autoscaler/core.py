@@ -22,6 +22,7 @@ from inferbus_autoscaler.policy_default import (
 )
 from inferbus_autoscaler.policy_emission import decision_of, with_decision, worth_saying
 from inferbus_autoscaler.policy_limits import binding
+from inferbus_autoscaler.policy_mix import counted_in, observed_mix, with_learned
 from inferbus_autoscaler.policy_objective import evaluate_objective, next_look
 from inferbus_autoscaler.policy_standing import NOT_NOW, after_answer, answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
@@ -52,6 +53,11 @@ def decide(
     after = _owned(state, policy, facts)
     if policy.joint:
         return decide_roles(given, policy, after, now_ms)
+    if policy.mix and policy.compat is None:
+        if isinstance(event, Sampled):
+            after = observed_mix(after, policy, facts, event, now_ms)
+        policy = with_learned(policy, facts, after)
+        after = counted_in(after, policy)
     found: Evaluation | None
     if isinstance(event, Demanded):
         after, found = _demanded(after, policy, facts, event, now_ms)

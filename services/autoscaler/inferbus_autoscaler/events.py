@@ -18,6 +18,8 @@ from inferbus_contracts.events.demand import (
     RouterDemand,
 )
 from inferbus_contracts.events.metrics import (
+    OUTPUT_TOKENS,
+    WAITING_REQUESTS,
     MetricAggregate,
     MetricKind,
     MetricsSampled,
@@ -48,6 +50,10 @@ class TargetReading:
     failed_pods: int = 0
     missing_pods: int = 0
     """Ready pods that couldn't be scraped."""
+    output_tokens: float | None = None
+    """Per second over all pods; None where nobody asked, or a pod that was read didn't give it."""
+    waiting: int | None = None
+    """Requests that wait for their turn in the engines; None likewise."""
 
     def metric(self, name: str) -> MetricValue | None:
         """The value of one metric; None where the sample lacks it."""
@@ -164,7 +170,18 @@ def _counters(counted: ModelDemand | DemandTotals) -> Counters:
     )
 
 
+WAITING = "kthena:num_requests_waiting"
+COMPLETED = "kthena:request_success_total"
+GENERATED = "kthena:generation_tokens_total"
+OBJECTIVE_METRICS = (WAITING, "kthena:num_requests_running", COMPLETED, GENERATED)
+"""Names under which a policy without metrics of its own is sampled."""
+
+_MOST_WAITING = 1_000_000
+
+
 def _reading(sample: TargetSample) -> TargetReading:
+    tokens = _whole(sample, (OUTPUT_TOKENS, GENERATED), MetricKind.RATE)
+    waiting = _whole(sample, (WAITING_REQUESTS, WAITING), MetricKind.GAUGE)
     return TargetReading(
         target=sample.target,
         metrics=tuple(_value(metric) for metric in sample.metrics),
@@ -172,7 +189,17 @@ def _reading(sample: TargetSample) -> TargetReading:
         unready_pods=sample.unready_pods,
         failed_pods=sample.failed_pods,
         missing_pods=len(sample.missing),
+        output_tokens=None if tokens is None else float(f"{tokens:.4g}"),
+        waiting=None if waiting is None else min(round(waiting), _MOST_WAITING),
     )
+
+
+def _whole(sample: TargetSample, names: tuple[str, ...], kind: MetricKind) -> float | None:
+    """A value beside the policy's metrics, or in their place, that every pod has a part in."""
+    for metric in (*(sample.beside or ()), *sample.metrics):
+        if metric.name in names and metric.kind is kind and math.isfinite(metric.value):
+            return metric.value if metric.pods == sample.ready_pods else None
+    return None
 
 
 def _value(metric: MetricAggregate) -> MetricValue:

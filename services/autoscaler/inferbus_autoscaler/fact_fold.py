@@ -5,9 +5,11 @@ Invariant: the fold depends on the last event of each key only, never on their o
 
 import logging
 from collections.abc import Mapping
+from fractions import Fraction
 
 from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_check import fitted, problems_of
+from inferbus_autoscaler.policy_profile import profiles
 from inferbus_autoscaler.policy_reading import read_policy
 from inferbus_contracts.base import EventData
 from inferbus_contracts.errors import ProblemsError
@@ -18,7 +20,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
 from inferbus_contracts.scaling.intents import ScalingIntent
 from inferbus_contracts.scaling.settlement import PolicyObjects, Settled
-from inferbus_contracts.targets import TargetSpec, replica_counts, startup_ms
+from inferbus_contracts.targets import TargetSpec, replica_counts, startup_ms, unplaced_since
 
 log = logging.getLogger("inferbus.autoscaler")
 
@@ -30,6 +32,7 @@ class FactFold:
         self._settings = settings
         self._policies = PolicyObjects()
         self._specs: dict[ObjectKey, TargetSpec] = {}
+        self._profiles: dict[ObjectKey, Mapping[str, Fraction]] = {}
         self._observed: dict[ObjectKey, WorkloadObserved] = {}
         self._orders = Orders()
         self._read: dict[ObjectKey, PolicyFacts | None] = {}
@@ -45,8 +48,10 @@ class FactFold:
             self._policies.take(key, data)
             if data.deleted:
                 self._specs.pop(key, None)
+                self._profiles.pop(key, None)
             else:
                 self._specs[key] = TargetSpec.of(data)
+                self._profiles[key] = profiles(data.object)
 
     def state_key(self, key: ObjectKey) -> ObjectKey | None:
         """The key of the state that an event about `key` concerns; None: nobody scales it."""
@@ -70,7 +75,9 @@ class FactFold:
         targets = [target.key for target in intent.targets]
         return Facts(
             policy=self._policy(state_key, intent),
-            targets=tuple(fact for key in targets if (fact := self._target(key)) is not None),
+            targets=tuple(
+                fact for key in targets if (fact := self._target(key, now_ms)) is not None
+            ),
             frozen=any(self._orders.freeze(key, now_ms) for key in targets),
             decision_id=decision_id,
             decision_ids=decision_ids or {},
@@ -92,7 +99,11 @@ class FactFold:
 
     def _check(self, intent: ScalingIntent) -> PolicyFacts | None:
         annotations = {key: spec.annotations for key, spec in self._specs.items()}
-        policy = read_policy(intent, annotations)
+        promised = {
+            target.key: self._profiles.get(target.key.owner, {}).get(target.key.role)
+            for target in intent.targets
+        }
+        policy = read_policy(intent, annotations, promised)
         problems = problems_of(policy)
         try:
             if not problems:
@@ -103,7 +114,7 @@ class FactFold:
             log.error("a policy cannot be used", extra={"problem": str(problem)})
         return None
 
-    def _target(self, key: ObjectKey) -> TargetFacts | None:
+    def _target(self, key: ObjectKey, now_ms: int) -> TargetFacts | None:
         spec = self._specs.get(key.owner)
         replicas = spec.replicas_of(key.role) if spec else None
         if spec is None or replicas is None:
@@ -119,6 +130,9 @@ class FactFold:
                 groups=groups,
             )
         counts = replica_counts(observed, key.role)
+        unplaced = unplaced_since(observed, key.role)
+        placed = counts.ready + counts.starting + counts.unready - len(unplaced)
+        in_vain = any(now_ms - since_ms >= self._settings.unplaced_ms for since_ms in unplaced)
         return TargetFacts(
             key=str(key),
             uid=spec.uid,
@@ -128,5 +142,7 @@ class FactFold:
             ready=counts.ready,
             starting=counts.starting,
             unready=counts.unready,
+            placed=placed,
+            schedulable=placed if in_vain and placed < replicas else None,
             startup_ms=startup_ms(observed, key.role),
         )

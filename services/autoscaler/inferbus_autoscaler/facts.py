@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inferbus_autoscaler.stamps import MOST_STAMPS
+from inferbus_contracts.events.scaling import CapacitySource
 from inferbus_contracts.resources.annotations import (
     ApplyMode,
     CapacityUnit,
@@ -134,6 +135,8 @@ class PolicyFacts:
     Where neither is true there is exactly one target."""
     ratio: RatioFacts | None = None
     """Of the roles; None: any proportion will do."""
+    capacity_source: CapacitySource | None = None
+    """Where the capacities of a mix come from; None: nobody knows, all are taken to be equal."""
     cost_expansion_rate_percent: int = 200
     compat: Compat | None = None
     apply: ApplyMode = ApplyMode.AUTO
@@ -159,9 +162,18 @@ class TargetFacts:
     """Replicas that have never been ready: capacity to come, without load."""
     unready: int = 0
     """Replicas that were ready and aren't: they may carry load that nobody sees."""
+    placed: int = 0
+    """Replicas that have a node, running or starting there."""
     schedulable: int | None = None
+    """`placed`, where others that are wanted wait in vain for a node; None where none does."""
     startup_ms: int = 0
     deleted: bool = False
+
+    @property
+    def identity(self) -> str:
+        """What is learned of the target is kept under it: its uid, and which role of that it is."""
+        role = self.key.split("/")[3:]
+        return "/".join((self.uid, *role))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +186,12 @@ class DeciderSettings:
     """An older sample is no ground for scaling down."""
     idle_ms: int = 300_000
     """By an objective alone: without any request for so long, no replica is needed."""
+    unplaced_ms: int = 120_000
+    """A replica that waits for a node for longer waits in vain."""
+    probe_ms: int = 300_000
+    """The first pause after which a target that was short of accelerators is tried again."""
+    longest_probe_ms: int = 3_600_000
+    """The longest such pause."""
 
 
 @dataclass(frozen=True, kw_only=True)

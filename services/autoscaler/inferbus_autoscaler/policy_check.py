@@ -19,7 +19,7 @@ from inferbus_contracts.resources.scalars import parse_quantity
 
 _MOST_TOLERANCE_PERCENT = 100
 
-_HISTORIES = (MOST_STAMPS, 96, 64, 48, 32, 24, 16)
+_HISTORIES = (MOST_STAMPS, 96, 64, 48, 32, 24, 16, 12, 8)
 """Lengths of histories to try, in changes of a value."""
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Sampled
-from inferbus_autoscaler.facts import Facts, PolicyFacts
+from inferbus_autoscaler.facts import Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend
 from inferbus_autoscaler.policy_need import MOST_NEEDED, NOISE_PARTS, Need, needed, whole
+from inferbus_autoscaler.policy_room import room_of
 from inferbus_autoscaler.policy_standing import current_replicas, standing
 from inferbus_autoscaler.state import Reading, TargetState
 from inferbus_contracts.events.scaling import Mode
@@ -126,10 +127,17 @@ def _units(state: TargetState, policy: PolicyFacts, facts: Facts) -> _Units:
         current = current_replicas(state, target)
         return _Units(current, member.min_replicas, member.max_replicas)
     return _Units(
-        current=_sum(m.capacity * standing(state, target).replicas for m, target in known),
+        current=_sum(m.capacity * _carrying(state, target) for m, target in known),
         least=_sum(m.capacity * m.min_replicas for m, _ in known),
         most=_sum(m.capacity * m.max_replicas for m, _ in known),
     )
+
+
+def _carrying(state: TargetState, target: TargetFacts) -> int:
+    """Replicas of a target of a mix, without those that wait for a node in vain."""
+    room = room_of(state.rooms, target)
+    replicas = standing(state, target).replicas
+    return min(replicas, room.limit) if room else replicas
 
 
 def _sum(units: Iterable[float]) -> float:

@@ -5,13 +5,7 @@ Invariant: a sample that says the same as the one before changes nothing until t
 
 from dataclasses import dataclass, replace
 
-from inferbus_autoscaler.events import Sampled
-
-WAITING = "kthena:num_requests_waiting"
-COMPLETED = "kthena:request_success_total"
-GENERATED = "kthena:generation_tokens_total"
-OBJECTIVE_METRICS = (WAITING, "kthena:num_requests_running", COMPLETED, GENERATED)
-"""Names under which a policy without metrics of its own is sampled."""
+from inferbus_autoscaler.events import COMPLETED, GENERATED, WAITING, Sampled
 
 _REFRESH_MS = 20_000
 _DIGITS = "{:.3g}"

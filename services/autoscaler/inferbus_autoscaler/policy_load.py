@@ -81,11 +81,6 @@ def stepped(
     )
 
 
-def learned_tokens(memory: ObjectiveMemory, facts: Facts) -> float | None:
-    """Output tokens per second that a replica was seen to hold out; None: never yet."""
-    return None
-
-
 def _untimed(event: Demanded) -> Demanded:
     """The event without what only an objective for the first token reads."""
     if event.totals is None or not event.totals.first_tokens:

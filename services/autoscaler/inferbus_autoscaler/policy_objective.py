@@ -20,10 +20,11 @@ from inferbus_autoscaler.policy_default import capacity_of, scope_of
 from inferbus_autoscaler.policy_headroom import headroom
 from inferbus_autoscaler.policy_held_window import LONGEST_MS
 from inferbus_autoscaler.policy_limits import Scope, Steps, limit
-from inferbus_autoscaler.policy_load import heard, learned_tokens, stepped
+from inferbus_autoscaler.policy_load import heard, stepped
 from inferbus_autoscaler.policy_need import MOST_NEEDED, MetricLoad
 from inferbus_autoscaler.policy_served import capacity_per_second
 from inferbus_autoscaler.policy_surplus import price
+from inferbus_autoscaler.policy_throughput import throughputs_after
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
 
@@ -53,7 +54,11 @@ def evaluate_objective(
     assert policy.objective is not None, "asked for only where a policy has one"
     before = state.objective or ObjectiveMemory(since_ms=now_ms)
     memory = heard(before, policy, facts, event)
-    capacity = capacity_per_second(policy.objective, memory.sizes, learned_tokens(memory, facts))
+    if isinstance(event, Sampled) and not policy.mix and policy.objective.capacity is None:
+        learned = throughputs_after(state.throughputs, facts.targets, event)
+        state = state if learned is state.throughputs else replace(state, throughputs=learned)
+    tokens = _learned_tokens(state, facts)
+    capacity = capacity_per_second(policy.objective, memory.sizes, tokens)
     memory = stepped(
         memory,
         policy.objective,
@@ -95,6 +100,14 @@ def next_look(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int
         lacking = _price(memory, scope) - surplus.accrued
         times.append(surplus.since_ms + max(0, -(-lacking // surplus.spare)))
     return min((at_ms for at_ms in times if at_ms > now_ms), default=None)
+
+
+def _learned_tokens(state: TargetState, facts: Facts) -> float | None:
+    """Output tokens per second that a replica (of a mix: the least of them) was seen to hold."""
+    used = {known.target: known.used for known in state.throughputs}
+    rates = [used.get(target.identity) for target in facts.targets]
+    known = [rate for rate in rates if rate is not None]
+    return min(known) if known and len(known) == len(rates) else None
 
 
 def _ahead_seconds(memory: ObjectiveMemory) -> float:

@@ -1,6 +1,7 @@
 """From what people wrote to what the core reads: one scaling intent as policy facts."""
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 from inferbus_autoscaler.facts import (
     Behaviour,
@@ -12,7 +13,9 @@ from inferbus_autoscaler.facts import (
     RatioFacts,
     StepPolicy,
 )
+from inferbus_autoscaler.policy_mix import relative
 from inferbus_contracts.canonical import digest
+from inferbus_contracts.events.scaling import CapacitySource
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import annotations as names
 from inferbus_contracts.resources.annotations import ApplyMode, CapacityUnit
@@ -28,12 +31,18 @@ Annotations = Mapping[ObjectKey, Mapping[str, str]]
 """Annotations of targets by key."""
 
 
-def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
+Profiles = Mapping[ObjectKey, Fraction | None]
+"""By target: what its accelerators promise of one replica, see `policy_profile`."""
+
+
+def read_policy(
+    intent: ScalingIntent, targets: Annotations, profiles: Profiles | None = None
+) -> PolicyFacts:
     """The facts of one intent; `targets` gives the annotations of those that exist."""
     metrics = intent.body.metrics
     if intent.targets[0].role is not None and not intent.joint:
         metrics = intent.targets[0].role.metrics or metrics
-    capacities = _capacities(intent, targets)
+    source, capacities = _capacities(intent, targets, profiles or {})
     words = intent.annotations
     return PolicyFacts(
         key=str(intent.owner.key),
@@ -58,6 +67,7 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         mix=intent.mix,
         joint=intent.joint,
         ratio=_ratio(intent),
+        capacity_source=source,
         cost_expansion_rate_percent=intent.cost_expansion_rate_percent,
         compat=names.compat_of(words),
         apply=_apply_mode(words),
@@ -115,18 +125,25 @@ def _ratio(intent: ScalingIntent) -> RatioFacts | None:
     )
 
 
-def _capacities(intent: ScalingIntent, targets: Annotations) -> dict[ObjectKey, float]:
-    """Capacity units of one replica: 1 is the smallest of the mix, which the metric speaks of.
+def _capacities(
+    intent: ScalingIntent, targets: Annotations, profiles: Profiles
+) -> tuple[CapacitySource | None, dict[ObjectKey, float]]:
+    """Capacity units of one replica, from the first source that knows all targets of the mix.
 
-    Targets are taken to be equal where one of them says nothing, or in another unit.
+    Targets are taken to be equal where one of them says nothing, or in another unit, until what
+    they serve has been learned.
     """
     keys = [target.key for target in intent.targets]
-    written = [targets.get(key.owner, {}).get(names.CAPACITY) for key in keys]
-    known = [names.parse_capacity(text) for text in written if text]
-    if not intent.mix or len(known) < len(keys) or len({item.unit for item in known}) > 1:
-        return dict.fromkeys(keys, 1.0)
-    least = min(item.per_second for item in known)
-    return {key: item.per_second / least for key, item in zip(keys, known, strict=True)}
+    if intent.mix:
+        written = [targets.get(key.owner, {}).get(names.CAPACITY) for key in keys]
+        known = [names.parse_capacity(text) for text in written if text]
+        if len(known) == len(keys) and len({item.unit for item in known}) == 1:
+            rates = (Fraction(item.per_second) for item in known)
+            return CapacitySource.ANNOTATION, relative(dict(zip(keys, rates, strict=True)))
+        promised = {key: rate for key in keys if (rate := profiles.get(key)) is not None}
+        if len(promised) == len(set(keys)):
+            return CapacitySource.PROFILE, relative(promised)
+    return None, dict.fromkeys(keys, 1.0)
 
 
 def _apply_mode(words: Mapping[str, str]) -> ApplyMode:

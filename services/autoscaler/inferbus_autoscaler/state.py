@@ -14,6 +14,8 @@ from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_need import MetricLoad, Need
+from inferbus_autoscaler.policy_room import Room
+from inferbus_autoscaler.policy_throughput import Throughput
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.deciding import check_schema
 from inferbus_contracts.events.scaling import Limiter, Mode
@@ -86,6 +88,12 @@ class TargetState:
     reading: Reading | None = None
     history: History = field(default_factory=History)
     standings: tuple[Standing, ...] = ()
+    rooms: tuple[Room, ...] = ()
+    """Targets of a mix that were found short of accelerators."""
+    throughputs: tuple[Throughput, ...] = ()
+    """What a replica of each target of a mix serves."""
+    units: str = ""
+    """Digest of the capacities that the history of a mix counts in."""
     decision: LastDecision | None = None
     timer_ms: int | None = None
     """When the key wakes itself; None: not at all."""

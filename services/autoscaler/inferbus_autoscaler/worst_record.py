@@ -7,16 +7,28 @@ reason to tell. Invariant: no decision of the policy has a larger record.
 from dataclasses import replace
 
 from inferbus_autoscaler.evaluation import Evaluation
-from inferbus_autoscaler.events import MetricValue, Sampled, TargetReading
+from inferbus_autoscaler.events import (
+    OBJECTIVE_METRICS,
+    MetricValue,
+    Sampled,
+    TargetReading,
+)
 from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, PolicyTarget, TargetFacts
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_correction import CompatWindows
-from inferbus_autoscaler.policy_engines import OBJECTIVE_METRICS
 from inferbus_autoscaler.policy_held_window import LONGEST_MS, HeldWindow
 from inferbus_autoscaler.policy_history import History, PanicHold
 from inferbus_autoscaler.policy_need import LONGEST_DETAIL, MetricLoad, Need
 from inferbus_autoscaler.policy_objective import DEMAND
 from inferbus_autoscaler.policy_roles import role_policy, with_role_states
+from inferbus_autoscaler.policy_room import Room
+from inferbus_autoscaler.policy_throughput import (
+    HELD_MS,
+    LONGEST_GAP_MS,
+    MOST_RATES,
+    Stretch,
+    Throughput,
+)
 from inferbus_autoscaler.policy_windows import Best, RateWindow, RecommendationWindow
 from inferbus_autoscaler.record import CoreInput, record_of
 from inferbus_autoscaler.stamps import Stamped
@@ -34,6 +46,7 @@ from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
 _UID = "0" * 36
 _DIGEST = "0" * 32
 _LATE_MS = 9_999_999_999_999
+_ROLE = "prefill-worker"
 _MANY = 1_000_000
 """The most replicas a target may have (autoscaling spec 1.3)."""
 _LONG = -1.2345678901234567e-300
@@ -89,6 +102,22 @@ def _ratio_steps(policy: PolicyFacts) -> tuple[LimiterStep, ...]:
     return (LimiterStep(name=Limiter.RATIO, before=_MANY, after=_MANY, detail=detail),)
 
 
+_RATE = 0.0123
+_ROOM = Room(
+    target=f"{_UID}/{_ROLE}",
+    limit=_MANY,
+    pause_ms=LONGEST_MS,
+    probe_ms=_LATE_MS,
+    probing=True,
+)
+_THROUGHPUT = Throughput(
+    target=f"{_UID}/{_ROLE}",
+    rates=MOST_RATES * (_RATE,),
+    used=_RATE,
+    stretch=Stretch(ready=_MANY, since_ms=_LATE_MS, held_ms=LONGEST_GAP_MS + HELD_MS, least=_RATE),
+)
+
+
 def _sample(policy: PolicyFacts) -> Sampled:
     readings = tuple(
         TargetReading(
@@ -98,6 +127,8 @@ def _sample(policy: PolicyFacts) -> Sampled:
             unready_pods=_MANY,
             failed_pods=_MANY,
             missing_pods=_MANY,
+            output_tokens=1.234e-100,
+            waiting=_MANY,
         )
         for target in policy.targets
     )
@@ -131,12 +162,20 @@ def _facts(policy: PolicyFacts) -> Facts:
             ready=_MANY,
             starting=_MANY,
             unready=_MANY,
+            placed=_MANY,
             schedulable=_MANY,
             startup_ms=LONGEST_MS,
         )
         for target in policy.targets
     )
-    settings = DeciderSettings(repeat_ms=LONGEST_MS, stale_ms=LONGEST_MS)
+    settings = DeciderSettings(
+        repeat_ms=LONGEST_MS,
+        stale_ms=LONGEST_MS,
+        idle_ms=LONGEST_MS + 1,
+        unplaced_ms=LONGEST_MS,
+        probe_ms=LONGEST_MS,
+        longest_probe_ms=LONGEST_MS,
+    )
     ids = {target.key: _UID for target in policy.targets} if policy.joint else {}
     return Facts(
         policy=policy,
@@ -149,6 +188,7 @@ def _facts(policy: PolicyFacts) -> Facts:
 
 
 def _state(policy: PolicyFacts) -> TargetState:
+    learns = policy.objective is not None or (policy.mix and policy.capacity_source is None)
     shared = TargetState(
         owner=(_UID, _UID),
         changed_ms=_LATE_MS,
@@ -156,6 +196,9 @@ def _state(policy: PolicyFacts) -> TargetState:
             Standing(target=target.key, uid=_UID, generation=_MANY, replicas=_MANY)
             for target in policy.targets
         ),
+        rooms=tuple(_ROOM for _ in policy.targets) if policy.mix else (),
+        throughputs=tuple(_THROUGHPUT for _ in policy.targets) if learns else (),
+        units=_DIGEST if policy.mix else "",
         timer_ms=_LATE_MS,
     )
     if not policy.joint:
@@ -185,10 +228,17 @@ def _with_all(state: TargetState, policy: PolicyFacts) -> TargetState:
 
 
 def _metrics(policy: PolicyFacts) -> tuple[MetricLoad, ...]:
-    names = [DEMAND] if policy.objective else [metric.name for metric in policy.metrics]
-    detail = LONGEST_DETAIL * " "
+    by_objective = policy.objective is not None
+    names = [DEMAND] if by_objective else [metric.name for metric in policy.metrics]
     return tuple(
-        MetricLoad(name=name, load=_LONG, want=_MANY, target=_LONG, detail=detail) for name in names
+        MetricLoad(
+            name=name,
+            load=_LONG,
+            want=_MANY,
+            target=_LONG if by_objective else None,
+            detail=LONGEST_DETAIL * " ",
+        )
+        for name in names
     )
 
 

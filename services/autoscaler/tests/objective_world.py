@@ -8,9 +8,16 @@ first. Times are virtual.
 from collections import deque
 from typing import Any
 
-from inferbus_autoscaler.events import Counters, Demanded, MetricValue, Sampled, TargetReading
+from inferbus_autoscaler.events import (
+    COMPLETED,
+    WAITING,
+    Counters,
+    Demanded,
+    MetricValue,
+    Sampled,
+    TargetReading,
+)
 from inferbus_autoscaler.facts import ObjectiveFacts, PolicyFacts
-from inferbus_autoscaler.policy_engines import COMPLETED, WAITING
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.resources.annotations import ObjectiveMetric
 from services.autoscaler.tests.builders import KEY, Fleet, policy

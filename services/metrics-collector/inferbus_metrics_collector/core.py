@@ -80,7 +80,7 @@ def wanted_families(
     wanted: dict[tuple[ObjectKey, Page], frozenset[str]] = {}
     for plan in plans:
         for target in plan.targets:
-            for metric in target.pod_metrics:
+            for metric in (*target.pod_metrics, *target.beside):
                 place = (target.key.owner, metric.page)
                 wanted[place] = wanted.get(place, frozenset()) | frozenset(metric.families)
     return wanted

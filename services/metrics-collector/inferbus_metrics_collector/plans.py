@@ -60,6 +60,8 @@ class TargetPlan:
 
     key: ObjectKey
     metrics: tuple[PodMetric | PrometheusMetric, ...] = ()
+    beside: tuple[PodMetric, ...] = ()
+    """Read from the same pages, though no policy asks for it; what lacks of it lacks nothing."""
 
     @property
     def pod_metrics(self) -> tuple[PodMetric, ...]:

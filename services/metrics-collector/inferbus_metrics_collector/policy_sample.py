@@ -114,8 +114,14 @@ def target_sample(
         failed_pods=pods.failed,
         missing=sorted(missing),
         problems=_shown([*problems, *passing]),
+        beside=_beside(target, pods, pages) or None,
     )
     return TargetOutcome(sample, window_ms, tuple(_shown(problems)))
+
+
+def _beside(target: TargetPlan, pods: Census, pages: PageOutcomes) -> list[MetricAggregate]:
+    found = (_over_pods(metric, pods, pages).metric for metric in target.beside)
+    return [metric for metric in found if metric is not None]
 
 
 def _incomplete(pages: PageOutcomes) -> tuple[set[str], list[str]]:

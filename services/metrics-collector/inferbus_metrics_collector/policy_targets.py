@@ -5,15 +5,17 @@ Invariant: a plan and a decision are about the same thing, because both follow f
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.events.metrics import OUTPUT_TOKENS, WAITING_REQUESTS
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import OBJECTIVE, Aggregations
 from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_metrics_collector.plans import PodMetric, PrometheusMetric, SamplePlan, TargetPlan
+from inferbus_metrics_collector.policy_names import families_of
 from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_sources import MetricReader, aggregations
 
@@ -78,7 +80,23 @@ def _target(intent: ScalingIntent, target: IntentTarget, ways: Aggregations) -> 
     metrics = tuple(_metric(reader, metric, target) for metric in _metrics(intent, target))
     if not metrics and _is_by_objective(intent, target):
         metrics = tuple(reader.of_objective(name, target.target) for name in OBJECTIVE_FAMILIES)
-    return TargetPlan(key=target.key, metrics=metrics)
+    return TargetPlan(
+        key=target.key, metrics=metrics, beside=_beside(metrics) if intent.mix else ()
+    )
+
+
+def _beside(metrics: Sequence[PodMetric | PrometheusMetric]) -> tuple[PodMetric, ...]:
+    """What a mix's capacities are learned from, on the first page that is read anyway."""
+    first = next((metric for metric in metrics if isinstance(metric, PodMetric)), None)
+    if first is None:
+        return ()
+    return tuple(
+        replace(first, name=name, families=families_of(common))
+        for name, common in (
+            (OUTPUT_TOKENS, "kthena:generation_tokens_total"),
+            (WAITING_REQUESTS, "kthena:num_requests_waiting"),
+        )
+    )
 
 
 def _metrics(intent: ScalingIntent, target: IntentTarget) -> Sequence[PolicyMetric]:

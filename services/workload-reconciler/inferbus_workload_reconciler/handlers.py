@@ -2,6 +2,7 @@
 
 import logging
 
+from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode, ProblemsError
@@ -18,6 +19,7 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.fate import Reject, Retry
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.objects.client import ObjectClient
+from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.policy_scaling import (
     ScaleDecision,
     ScaleTarget,
@@ -38,12 +40,18 @@ class DecisionHandler:
     """The only hand that turns a decision into replicas."""
 
     def __init__(
-        self, bus: Bus, substrate: Substrate, client: ObjectClient, orders: Orders
+        self,
+        bus: Bus,
+        substrate: Substrate,
+        client: ObjectClient,
+        orders: Orders,
+        guard: Guard | None = None,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
         self._client = client
         self._orders = orders
+        self._guard = guard or Guard()
 
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
@@ -87,14 +95,22 @@ class DecisionHandler:
     async def _outcome(self, decision: ScaleDecision) -> ScalingApplied:
         """What becomes of a decision about the target as it stands; raises `Retry`."""
         target = await self._target(decision.target)
-        wanted = decide_scale(decision, target, self._orders, self._bus.clock.now_ms())
+        refusal = self._guard.refusal(decision, target) if target else ""
+        now_ms = self._bus.clock.now_ms()
+        wanted = decide_scale(decision, target, self._orders, now_ms, refusal)
         if isinstance(wanted, ScalingApplied):
             return wanted
         assert target is not None
+        return applied(decision, target, await self._scaled(decision, wanted))
+
+    async def _scaled(self, decision: ScaleDecision, wanted: ScaleRequest) -> ScaleReply:
+        self._guard.grant(decision)
         reply = await self._substrate.scale(wanted)
+        if reply.problems:
+            self._guard.withdraw(decision)
         if any(problem.code in _TRANSIENT for problem in reply.problems):
             raise Retry(RETRY_SECONDS, str(reply.problems[0]))
-        return applied(decision, target, reply)
+        return reply
 
     async def _is_answered(self, event: Received[EventData], target: ObjectKey) -> bool:
         """Whether only the acknowledgement was lost; the server forgets ids after two minutes."""

@@ -19,6 +19,7 @@ from inferbus_shared.worklist import Worklist
 from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.memory_store import MemoryStore
+from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.policy_parsing import PLANNED_KINDS
 from inferbus_workload_reconciler.ports import Substrate
 from inferbus_workload_reconciler.reconciler import Reconciler
@@ -48,10 +49,11 @@ async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:
     await picture.ready()
     await membership.ready()
     reconciler = Reconciler(bus, substrate, MemoryStore(bus), observer, orders)
-    workloads = Workloads(reconciler, membership, orders)
+    guard = Guard(settings.accelerator_budgets)
+    workloads = Workloads(reconciler, membership, orders, guard)
     await fold(runtime, FOLDED, workloads.take)
     await observer.ready()
-    runtime.on_inbox(DecisionHandler(bus, substrate, client, orders).handle)
+    runtime.on_inbox(DecisionHandler(bus, substrate, client, orders, guard).handle)
     runtime.background(workloads.run(settings.concurrency), "workloads")
     runtime.background(workloads.watch(substrate), "children")
 
@@ -59,7 +61,10 @@ async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:
 class Workloads:
     """Which workloads there are, which this instance works on, and when."""
 
-    def __init__(self, reconciler: Reconciler, membership: Membership, orders: Orders) -> None:
+    def __init__(
+        self, reconciler: Reconciler, membership: Membership, orders: Orders, guard: Guard
+    ) -> None:
+        self._guard = guard
         self._reconciler = reconciler
         self._membership = membership
         self._orders = orders
@@ -72,7 +77,10 @@ class Workloads:
         if isinstance(event.data, Order):
             self._orders.take(event.key, event.data, event.time_ms)
             self._everything()
-        elif isinstance(event.data, SpecChanged) and event.key.kind in PLANNED_KINDS:
+        elif isinstance(event.data, SpecChanged):
+            self._guard.take(event.key, event.data)
+            if event.key.kind not in PLANNED_KINDS:
+                return
             self._facts[event.key] = event.data
             self._due.add(event.key)
 

@@ -98,11 +98,16 @@ def read_target(document: Mapping[str, Any], target: ObjectKey) -> ScaleTarget:
 
 
 def decide_scale(
-    decision: ScaleDecision, target: ScaleTarget | None, orders: Orders, now_ms: int
+    decision: ScaleDecision,
+    target: ScaleTarget | None,
+    orders: Orders,
+    now_ms: int,
+    refusal: str = "",
 ) -> ScaleRequest | ScalingApplied:
     """The request to make, or what became of the decision without one.
 
-    `target` is None when the object doesn't exist; `now_ms` is virtual time. A target that already
+    `target` is None when the object doesn't exist; `now_ms` is virtual time; `refusal` says which
+    bound or budget the decision breaks (`policy_guard`). A target that already
     has the number is never a conflict, whatever else changed about it; where this very decision
     gave it that number, it was applied, though nobody heard of it.
     """
@@ -123,6 +128,8 @@ def decide_scale(
     if freeze is not None:
         message = f"{freeze.scope} is frozen by {freeze.order.who}: {freeze.order.why}"
         return _outcome(decision, ApplyOutcome.FROZEN, target, message)
+    if refusal:
+        return _outcome(decision, ApplyOutcome.FAILED, target, refusal)
     if decision.apply == "approve" and not orders.approves(
         decision.target, decision.decision_id, now_ms
     ):
