@@ -4,9 +4,9 @@ A replica that no node has taken up for `unplaced_ms` says that its accelerators
 target's room is what has a place, and the optimizer falls back to other targets at once. After a
 pause the room is probed with one replica more, which nobody counts on; a failed probe doubles the
 pause, up to a bound, and each that succeeds opens the next one at once (autoscaling spec 7.1
-"Placement"). Invariants: no target ever has more than one replica that waits in vain beyond the
-first time, so that two targets never take turns; and where nothing changed, the room is the same
-object. All times are virtual milliseconds.
+"Placement"). Invariants: as long as a room is known, one replica at most is asked for beyond it, so
+that two targets never take turns; it is forgotten once nobody tried it for the longest pause; and
+where nothing changed, the room is the same object. All times are virtual milliseconds.
 """
 
 from collections.abc import Iterable
