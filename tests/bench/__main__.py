@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from tests.bench import (
     apply,
     decision_latency,
+    decision_rate,
     decisions,
     footprint,
     router,
@@ -33,6 +34,7 @@ MEASUREMENTS = (
     Measurement(name="router-kills", measure=router_kills.measure, noisy=False),
     Measurement(name="router", measure=router.measure),
     Measurement(name="apply", measure=apply.measure),
+    Measurement(name="decision-rate", measure=decision_rate.measure),
     Measurement(name="decisions", measure=decisions.measure),
 )
 
