@@ -50,8 +50,13 @@ def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
     return (SetTimer(event.time_ms + HOUR_MS, "look again"),)
 
 
-def counting(bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA) -> Decider:
-    """The decider; its state names the input before, and the layout `schema`."""
+def counting(
+    bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA, *, says: bool = True
+) -> Decider:
+    """The decider; its state names the input before, and the layout `schema`.
+
+    It keeps to itself what it counts unless it `says` it.
+    """
 
     def decide(_: ObjectKey, event: Received[EventData], before: StateStored | None) -> Verdict:
         if before is not None:
@@ -62,12 +67,14 @@ def counting(bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA) -> Deci
             "count": count + 1,
             "previous": before.cause if before else "",
         }
-        return Verdict(state, (_said(count), *timers(event)))
+        decided = (said(count),) if says else ()
+        return Verdict(state, (*decided, *timers(event)))
 
     return Decider(bus, schema, decide, lambda event: event.key)
 
 
-def _said(count: int) -> Count:
+def said(count: int) -> Count:
+    """The decision that the count has gone up from `count`."""
     record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="d", input={})
     return Count(
         ScalingDecided(
