@@ -61,7 +61,7 @@ def stored_after(event: Event, **kept: object) -> StateStored:
 
 
 def decision(bus: Bus, event: Event) -> Outgoing:
-    return bus.event(said(0).data, KEY, cause=event)
+    return bus.event(said(KEY, 0).data, KEY, cause=event)
 
 
 @pytest.mark.parametrize("timers", [no_timers, in_an_hour], ids=["no timer", "a timer"])

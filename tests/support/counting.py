@@ -37,6 +37,7 @@ _NO_MESSAGE: Any = None
 class Count:
     """The effect that says how far the count has come."""
 
+    key: str
     data: ScalingDecided
 
 
@@ -51,14 +52,20 @@ def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
 
 
 def counting(
-    bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA, *, says: bool = True
+    bus: Bus,
+    timers: Timers = no_timers,
+    schema: int = SCHEMA,
+    state_key: ObjectKey | None = None,
+    *,
+    says: bool = True,
 ) -> Decider:
     """The decider; its state names the input before, and the layout `schema`.
 
-    It keeps to itself what it counts unless it `says` it.
+    Each key is counted by itself, or all of them under `state_key`. It keeps the numbers to itself
+    unless it `says` them.
     """
 
-    def decide(_: ObjectKey, event: Received[EventData], before: StateStored | None) -> Verdict:
+    def decide(key: ObjectKey, event: Received[EventData], before: StateStored | None) -> Verdict:
         if before is not None:
             check_schema(before.state, schema)
         count = before.state["count"] if before else 0
@@ -67,19 +74,20 @@ def counting(
             "count": count + 1,
             "previous": before.cause if before else "",
         }
-        decided = (said(count),) if says else ()
+        decided = (said(key, count),) if says else ()
         return Verdict(state, (*decided, *timers(event)))
 
-    return Decider(bus, schema, decide, lambda event: event.key)
+    return Decider(bus, schema, decide, lambda event: state_key or event.key)
 
 
-def said(count: int) -> Count:
-    """The decision that the count has gone up from `count`."""
+def said(key: ObjectKey, count: int) -> Count:
+    """The decision that follows the `count`-th input."""
     record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="d", input={})
     return Count(
+        str(key),
         ScalingDecided(
             current=count, desired=count + 1, target_uid="u", target_generation=1, record=record
-        )
+        ),
     )
 
 

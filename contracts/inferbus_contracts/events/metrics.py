@@ -56,7 +56,7 @@ class TargetSample(EventData):
 class MetricsSampled(EventData):
     """One round over the targets of a policy.
 
-    Keyed by the target; by the policy where the policy mixes several targets.
+    Keyed by the target; by the policy where it mixes targets, or keeps roles in proportion.
     """
 
     event_type: ClassVar[str] = "metrics.sampled"

@@ -67,6 +67,8 @@ class DecisionRecord(EventData):
     policy: str
     """Key of the policy."""
     policy_digest: str
+    target: str | None = None
+    """Key of the target, where the same input led to decisions about others too."""
     input: dict[str, Any]
     """The core's whole input: event, facts, state before; what `replay` computes again."""
     inbox_sequence: int = 0
@@ -95,6 +97,9 @@ class ScalingDecided(EventData):
     target_uid: str
     target_generation: int
     """The generation this was computed from: the scale request is conditional on it."""
+    companions: list[str] | None = None
+    """Keys of the other roles of the same object that the same input led to decisions about: what
+    these change of the object leaves this decision valid."""
     record: DecisionRecord
 
 

@@ -18,4 +18,9 @@ class StateStored(EventData):
     """Id of that event."""
     decision_id: str = ""
     """Id of the last decision of the key."""
+    applied_sequences: dict[str, int] | None = None
+    """By key of the event, where events of other keys than the state's are folded in: the inbox
+    sequence of the last one. Keys of several partitions keep no order among each other."""
+    decision_ids: dict[str, str] | None = None
+    """By key of the decision, where it isn't the state's: the id of the last one."""
     state: dict[str, Any]

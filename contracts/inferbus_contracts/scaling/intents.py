@@ -48,7 +48,7 @@ class IntentTarget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingIntent:
-    """One policy as it applies to its target, or to a mix of targets."""
+    """One policy as it applies to its target, to a mix of targets, or to roles of one workload."""
 
     owner: PolicyObject
     """The binding, or the policy that names its own target: whose key the decisions carry."""
@@ -60,6 +60,17 @@ class ScalingIntent:
     """The targets share one load, and the optimizer splits it."""
     cost_expansion_rate_percent: int = 200
     ratio: RatioConstraint | None = None
+    """Of the roles; None where any proportion will do."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether the targets are roles that carry a load each, and are decided about together."""
+        return len(self.targets) > 1 and not self.mix
+
+    @property
+    def key(self) -> ObjectKey:
+        """What samples and the decider's state are keyed by: one target, or the owner of more."""
+        return self.owner.key if self.mix or self.joint else self.targets[0].key
 
     @property
     def identity(self) -> str:

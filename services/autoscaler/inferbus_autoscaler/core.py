@@ -15,21 +15,17 @@ from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.outcomes import Decide, Demand, Effect
 from inferbus_autoscaler.policy_compat import evaluate_compat
 from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
-from inferbus_autoscaler.policy_emission import decision_of, worth_saying
+from inferbus_autoscaler.policy_emission import decision_of, with_decision, worth_saying
 from inferbus_autoscaler.policy_limits import binding
-from inferbus_autoscaler.policy_standing import answered, with_live_targets
+from inferbus_autoscaler.policy_standing import NOT_NOW, after_answer, answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
-from inferbus_autoscaler.state import LastDecision, TargetState
-from inferbus_contracts.deciding import Applied, ClearTimer, SetTimer, Woken, no_decision
-from inferbus_contracts.events.scaling import ApplyOutcome, DecisionRecord
+from inferbus_autoscaler.roles import decide_roles
+from inferbus_autoscaler.state import TargetState
+from inferbus_autoscaler.timers import timer_effects
+from inferbus_contracts.deciding import Applied, ClearTimer, Woken, no_decision
+from inferbus_contracts.events.scaling import DecisionRecord
 
 Effects = tuple[Effect, ...]
-
-_AGAIN = frozenset({ApplyOutcome.CONFLICT, ApplyOutcome.FAILED})
-"""Answers after which the decision counts as never made."""
-
-_NOT_NOW = frozenset({ApplyOutcome.FAILED, ApplyOutcome.FROZEN})
-"""Answers that are no ground to try at once: the next sample does."""
 
 
 def decide(
@@ -48,6 +44,8 @@ def decide(
     given = CoreInput(state=state, event=event, facts=facts, now_ms=now_ms)
     now_ms = max(now_ms, state.changed_ms)
     after = _owned(state, policy, facts)
+    if policy.joint:
+        return decide_roles(given, policy, after, now_ms)
     found: Evaluation | None
     if isinstance(event, Sampled):
         found = _sampled(after, policy, facts, event, now_ms)
@@ -67,7 +65,7 @@ def recompute(record: DecisionRecord) -> bytes:
     given = CoreInput.from_dict(record.input)
     _, effects = decide(given.state, given.event, given.facts, given.now_ms)
     for effect in effects:
-        if isinstance(effect, Decide | Demand):
+        if isinstance(effect, Decide | Demand) and record.target in (None, effect.key):
             return effect.data.to_json()
     raise no_decision(record.version)
 
@@ -108,9 +106,8 @@ def _applied(
         return state, None
     after = answered(state, event)
     if after.decision is not None and event.decision_id == facts.decision_id and not policy.mix:
-        decision = replace(after.decision, applying=False)
-        after = replace(after, decision=None if event.outcome in _AGAIN else decision)
-    if policy.compat is not None or event.outcome in _NOT_NOW:
+        after = replace(after, decision=after_answer(after.decision, event.outcome))
+    if policy.compat is not None or event.outcome in NOT_NOW:
         return after, None
     return after, evaluate_again(after, policy, facts, now_ms)
 
@@ -146,24 +143,15 @@ def _concluded(
             sampled=isinstance(given.event, Sampled),
             repeat_ms=facts.settings.repeat_ms,
         )
-        after = _with_decision(found.state, new, policy, now_ms) if said else found.state
+        after = with_decision(found.state, new, policy, now_ms) if said else found.state
         after = _with_timer(after, policy, facts, found, now_ms)
     if after == given.state:
         return given.state, ()
     after = replace(after, changed_ms=now_ms)
-    effects = _timer_effects(given, after, found)
+    effects = timer_effects(given, after, binding(found.steps) if found else "")
     if found is None or not said:
         return after, effects
     return after, (announcement(given, policy, found, after), *effects)
-
-
-def _with_decision(
-    state: TargetState, new: LastDecision, policy: PolicyFacts, now_ms: int
-) -> TargetState:
-    history = state.history
-    if new.applying and state.compat is None:
-        history = history.with_replicas(new.desired, now_ms, policy.most_stamps)
-    return replace(state, decision=new, history=history)
 
 
 def _with_timer(
@@ -173,14 +161,3 @@ def _with_timer(
     if policy.compat is None and found.limited:
         timer_ms = next_change(state, policy, facts, now_ms)
     return state if timer_ms == state.timer_ms else replace(state, timer_ms=timer_ms)
-
-
-def _timer_effects(given: CoreInput, after: TargetState, found: Evaluation | None) -> Effects:
-    set_ms = given.state.timer_ms
-    if isinstance(given.event, Woken) and given.event.due_ms == set_ms:
-        set_ms = None
-    if after.timer_ms == set_ms:
-        return ()
-    if after.timer_ms is None:
-        return (ClearTimer(),)
-    return (SetTimer(after.timer_ms, f"{binding(found.steps) if found else ''} ends"),)

@@ -4,6 +4,7 @@ Invariant: the fold depends on the last event of each key only, never on their o
 """
 
 import logging
+from collections.abc import Mapping
 
 from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_check import fitted, problems_of
@@ -50,13 +51,20 @@ class FactFold:
     def state_key(self, key: ObjectKey) -> ObjectKey | None:
         """The key of the state that an event about `key` concerns; None: nobody scales it."""
         intent = self._intent(key)
-        if intent is None:
-            return None
-        return intent.owner.key if intent.mix else intent.targets[0].key
+        return intent.key if intent else None
 
-    def facts(self, state_key: ObjectKey, decision_id: str, now_ms: int) -> Facts:
-        """Everything about the policy that owns a state."""
-        intent = self._intent(state_key)
+    def facts(
+        self,
+        state_key: ObjectKey,
+        decision_id: str,
+        now_ms: int,
+        decision_ids: Mapping[str, str] | None = None,
+    ) -> Facts:
+        """Everything about the policy that owns a state.
+
+        No policy owns one that its targets had while they were decided about otherwise.
+        """
+        intent = self.settled.keyed.get(state_key)
         if intent is None:
             return Facts(policy=None, settings=self._settings)
         targets = [target.key for target in intent.targets]
@@ -65,6 +73,7 @@ class FactFold:
             targets=tuple(fact for key in targets if (fact := self._target(key)) is not None),
             frozen=any(self._orders.freeze(key, now_ms) for key in targets),
             decision_id=decision_id,
+            decision_ids=decision_ids or {},
             settings=self._settings,
         )
 
@@ -74,7 +83,7 @@ class FactFold:
         return self._policies.settled
 
     def _intent(self, key: ObjectKey) -> ScalingIntent | None:
-        return self.settled.owners.get(key) or self.settled.mixes.get(key)
+        return self.settled.owners.get(key) or self.settled.keyed.get(key)
 
     def _policy(self, state_key: ObjectKey, intent: ScalingIntent) -> PolicyFacts | None:
         if state_key not in self._read:
@@ -99,10 +108,15 @@ class FactFold:
         replicas = spec.replicas_of(key.role) if spec else None
         if spec is None or replicas is None:
             return None
+        groups = spec.replicas if key.role else 1
         observed = self._observed.get(key.owner)
         if observed is None or observed.uid != spec.uid:
             return TargetFacts(
-                key=str(key), uid=spec.uid, generation=spec.generation, replicas=replicas
+                key=str(key),
+                uid=spec.uid,
+                generation=spec.generation,
+                replicas=replicas,
+                groups=groups,
             )
         counts = replica_counts(observed, key.role)
         return TargetFacts(
@@ -110,6 +124,7 @@ class FactFold:
             uid=spec.uid,
             generation=spec.generation,
             replicas=replicas,
+            groups=groups,
             ready=counts.ready,
             starting=counts.starting,
             unready=counts.unready,

@@ -5,6 +5,7 @@ workload.observed and control.*; what a decision used of it is embedded in its r
 default never changes its meaning: fields at their default are left out of the JSON.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inferbus_autoscaler.stamps import MOST_STAMPS
@@ -72,6 +73,25 @@ class PolicyTarget:
     """Cost of one replica in the policy's own unit; mixes only."""
     capacity: float = 1.0
     """Capacity units of one replica, above 0; mixes only. 1 carries one metric target's worth."""
+    metrics: tuple[MetricTarget, ...] | None = None
+    """Of a role that brings its own; None: the policy's."""
+
+    @property
+    def fixed(self) -> bool:
+        """The bounds leave nothing to decide."""
+        return self.min_replicas == self.max_replicas
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioFacts:
+    """In what proportion two roles are to be (autoscaling spec 1.4, ratioConstraint)."""
+
+    numerator: str
+    """Key of the role."""
+    denominator: str
+    least: str
+    """Quantity, as written: the bounds are exact."""
+    most: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +107,12 @@ class PolicyFacts:
     behaviour: Behaviour = field(default_factory=Behaviour)
     targets: tuple[PolicyTarget, ...] = ()
     mix: bool = False
-    """True: the optimizer splits the total over the targets; False: there is exactly one."""
+    """True: the optimizer splits the total over the targets."""
+    joint: bool = False
+    """True: the targets are roles of one object, each with a load of its own, decided together.
+    Where neither is true there is exactly one target."""
+    ratio: RatioFacts | None = None
+    """Of the roles; None: any proportion will do."""
     cost_expansion_rate_percent: int = 200
     compat: Compat | None = None
     apply: ApplyMode = ApplyMode.AUTO
@@ -104,7 +129,9 @@ class TargetFacts:
     generation: int
     """Of the stored object; a role has that of its ModelServing."""
     replicas: int
-    """`spec.replicas`, or that of the role."""
+    """`spec.replicas`, or that of the role, which is then per group."""
+    groups: int = 1
+    """Of a role: groups that have `replicas` each. What pods say is of all groups together."""
     ready: int = 0
     """Replicas that serve."""
     starting: int = 0
@@ -137,6 +164,8 @@ class Facts:
     """A freeze is in force for the target or a scope around it."""
     decision_id: str = ""
     """Id of the key's last decision, as stored beside its state."""
+    decision_ids: Mapping[str, str] = field(default_factory=dict)
+    """By key of the role: the id of the last decision about it."""
     settings: DeciderSettings = field(default_factory=DeciderSettings)
 
     def target(self, key: str) -> TargetFacts | None:

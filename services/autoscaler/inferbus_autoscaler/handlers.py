@@ -33,7 +33,8 @@ class AutoscalerHandlers:
         """What follows from one event; None where nothing does."""
         state = TargetState.from_dict(before.state) if before else TargetState()
         decision_id = before.decision_id if before else ""
-        facts = self._facts.facts(key, decision_id, event.time_ms)
+        decision_ids = before.decision_ids if before else None
+        facts = self._facts.facts(key, decision_id, event.time_ms, decision_ids)
         after, effects = decide(state, read_event(event), facts, event.time_ms)
         if after == state and not effects:
             return None

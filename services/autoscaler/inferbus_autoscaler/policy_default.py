@@ -47,12 +47,17 @@ def evaluate_again(
     return _evaluate(state, policy, facts, reading, now_ms)
 
 
+def scope_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> Scope:
+    """Current number and bounds of the policy's target, or the total of its mix, in whole units."""
+    return _scope(policy, facts, _units(state, policy, facts))
+
+
 def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
     """When the number will change by itself, because a window or panic ends; None: never."""
     if state.reading is None or facts.frozen:
         return None
     history = state.history
-    scope = _scope(policy, facts, _units(state, policy, facts))
+    scope = scope_of(state, policy, facts)
     value = recommended(state.reading.need, scope)
     settled = limit(value, history, scope, now_ms)[-1].after
     if value == settled:

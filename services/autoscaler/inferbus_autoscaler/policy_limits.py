@@ -100,6 +100,13 @@ def limit(value: int, history: History, scope: Scope, now_ms: int) -> Steps:
     return steps
 
 
+def most_allowed(history: History, scope: Scope, now_ms: int) -> int:
+    """How many replicas the rate allows at most, whoever asks for them."""
+    if history.panic.active(scope.behaviour.panic, now_ms):
+        return scope.bounded(_in_panic(scope.max_replicas, history, scope, now_ms).after)
+    return scope.bounded(_rate_limited(scope.max_replicas, history, scope, now_ms).after)
+
+
 def binding(steps: Steps) -> Limiter:
     """The last limiter that changed the number."""
     changed = (step.name for step in reversed(steps) if step.after != step.before)

@@ -1,6 +1,6 @@
 """From what people wrote to what the core reads: one scaling intent as policy facts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from inferbus_autoscaler.facts import (
     Behaviour,
@@ -8,6 +8,7 @@ from inferbus_autoscaler.facts import (
     PanicPolicy,
     PolicyFacts,
     PolicyTarget,
+    RatioFacts,
     StepPolicy,
 )
 from inferbus_contracts.canonical import digest
@@ -16,7 +17,8 @@ from inferbus_contracts.resources import annotations as names
 from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
-from inferbus_contracts.scaling.intents import ScalingIntent
+from inferbus_contracts.resources.metric_sources import PolicyMetric
+from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 
 Annotations = Mapping[ObjectKey, Mapping[str, str]]
 """Annotations of targets by key."""
@@ -25,7 +27,7 @@ Annotations = Mapping[ObjectKey, Mapping[str, str]]
 def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
     """The facts of one intent; `targets` gives the annotations of those that exist."""
     metrics = intent.body.metrics
-    if intent.targets[0].role is not None:
+    if intent.targets[0].role is not None and not intent.joint:
         metrics = intent.targets[0].role.metrics or metrics
     capacities = _capacities(intent, targets)
     words = intent.annotations
@@ -34,7 +36,7 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
         uid=intent.owner.uid,
         generation=intent.policy.generation,
         digest=digest([intent.identity, intent.body.to_dict()]),
-        metrics=tuple(MetricTarget(name=metric.key, target=metric.target) for metric in metrics),
+        metrics=_metrics(metrics),
         tolerance_percent=intent.body.tolerance_percent,
         behaviour=_behaviour(intent.body.behavior),
         targets=tuple(
@@ -44,13 +46,43 @@ def read_policy(intent: ScalingIntent, targets: Annotations) -> PolicyFacts:
                 max_replicas=target.max_replicas,
                 cost=target.cost,
                 capacity=capacities[target.key],
+                metrics=_own_metrics(target) if intent.joint else None,
             )
             for target in intent.targets
         ),
         mix=intent.mix,
+        joint=intent.joint,
+        ratio=_ratio(intent),
         cost_expansion_rate_percent=intent.cost_expansion_rate_percent,
         compat=names.compat_of(words),
         apply=_apply_mode(words),
+    )
+
+
+def _metrics(written: Iterable[PolicyMetric]) -> tuple[MetricTarget, ...]:
+    return tuple(MetricTarget(name=metric.key, target=metric.target) for metric in written)
+
+
+def _own_metrics(target: IntentTarget) -> tuple[MetricTarget, ...] | None:
+    """Of a role that brings its own; a fixed one has nothing to decide (autoscaling spec 5.1)."""
+    role = target.role
+    if role is None:
+        return None
+    if role.fixed:
+        return ()
+    return _metrics(role.metrics) if role.metrics else None
+
+
+def _ratio(intent: ScalingIntent) -> RatioFacts | None:
+    ratio = intent.ratio
+    if ratio is None or not intent.joint:
+        return None
+    owner = intent.targets[0].key
+    return RatioFacts(
+        numerator=str(owner._replace(role=ratio.numerator_role)),
+        denominator=str(owner._replace(role=ratio.denominator_role)),
+        least=str(ratio.min_ratio),
+        most=str(ratio.max_ratio),
     )
 
 

@@ -70,15 +70,23 @@ _INPUTS = TypeAdapter(_WireInput)
 
 
 def record_of(
-    given: CoreInput, policy: PolicyFacts, found: Evaluation, after: TargetState
+    given: CoreInput,
+    policy: PolicyFacts,
+    found: Evaluation,
+    after: TargetState,
+    target: str | None = None,
 ) -> DecisionRecord:
-    """The record of what was decided from `given`; `after` is the state that is stored with it."""
+    """The record of what was decided from `given`; `after` is the state that is stored with it.
+
+    `target` tells it from the other decisions that the same input led to.
+    """
     core_input = given.to_dict()
     return DecisionRecord(
         decider=DECIDER,
         version=VERSION,
         policy=policy.key,
         policy_digest=policy.digest,
+        target=target,
         input=core_input,
         inbox_sequence=given.event.sequence,
         state_before=digest(core_input["state"]),

@@ -64,8 +64,19 @@ class CompatMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoleState:
+    """What is kept of one role, where roles are decided about together."""
+
+    target: str
+    reading: Reading | None = None
+    history: History = field(default_factory=History)
+    decision: LastDecision | None = None
+    compat: CompatMemory | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetState:
-    """The state of one key: a target, or a policy that mixes several."""
+    """The state of one key: a target, or a policy of several."""
 
     owner: tuple[str, ...] = ()
     """UIDs of policy and single target; another owner starts afresh."""
@@ -78,6 +89,8 @@ class TargetState:
     timer_ms: int | None = None
     """When the key wakes itself; None: not at all."""
     compat: CompatMemory | None = None
+    roles: tuple[RoleState, ...] = ()
+    """Of a policy that decides about roles together; reading, history and decision are theirs."""
 
     def standing(self, target: str) -> Standing | None:
         """The last answer about one target."""

@@ -4,14 +4,17 @@ Nothing is estimated: every window is full, every number as long as it gets, and
 reason to tell. Invariant: no decision of the policy has a larger record.
 """
 
+from dataclasses import replace
+
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import MetricValue, Sampled, TargetReading
-from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, TargetFacts
+from inferbus_autoscaler.facts import DeciderSettings, Facts, PolicyFacts, PolicyTarget, TargetFacts
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_correction import CompatWindows
 from inferbus_autoscaler.policy_held_window import LONGEST_MS, HeldWindow
 from inferbus_autoscaler.policy_history import History, PanicHold
 from inferbus_autoscaler.policy_need import LONGEST_DETAIL, MetricLoad, Need
+from inferbus_autoscaler.policy_roles import role_policy, with_role_states
 from inferbus_autoscaler.policy_windows import Best, RateWindow, RecommendationWindow
 from inferbus_autoscaler.record import CoreInput, record_of
 from inferbus_autoscaler.stamps import Stamped
@@ -41,15 +44,26 @@ def worst_record_bytes(policy: PolicyFacts) -> int:
     given = CoreInput(
         state=_state(policy), event=_sample(policy), facts=_facts(policy), now_ms=_LATE_MS
     )
+    if not policy.joint:
+        return _bytes(given, policy, None)
+    return max(
+        _bytes(given, role_policy(policy, member), member.key, _ratio_steps(policy))
+        for member in policy.targets
+    )
+
+
+def _bytes(
+    given: CoreInput, policy: PolicyFacts, target: str | None, more: tuple[LimiterStep, ...] = ()
+) -> int:
     found = Evaluation(
         state=given.state,
         current=_MANY,
         desired=_MANY,
         mode=Mode.STABLE,
         metrics=_metrics(policy),
-        steps=_STEPS * (_STEP,),
+        steps=(*(_STEPS * (_STEP,)), *more),
     )
-    return len(record_of(given, policy, found, given.state).to_json())
+    return len(record_of(given, policy, found, given.state, target).to_json())
 
 
 _STEP = LimiterStep(
@@ -59,21 +73,24 @@ _STEP = LimiterStep(
     detail=f"least of {LONGEST_MS} ms is {_MANY}" + 20 * " ",
 )
 
+_LONGEST_REASON = 100
+"""Characters of why a pair isn't in proportion, and of its numbers."""
+
+
+def _ratio_steps(policy: PolicyFacts) -> tuple[LimiterStep, ...]:
+    if policy.ratio is None:
+        return ()
+    ratio = policy.ratio
+    names = ratio.numerator + ratio.denominator + ratio.least + ratio.most
+    detail = (len(names) + _LONGEST_REASON) * " "
+    return (LimiterStep(name=Limiter.RATIO, before=_MANY, after=_MANY, detail=detail),)
+
 
 def _sample(policy: PolicyFacts) -> Sampled:
-    metrics = tuple(
-        MetricValue(
-            name=metric.name,
-            kind=MetricKind.EXTERNAL_UTILISATION,
-            value=_LONG,
-            idle=True,
-        )
-        for metric in policy.metrics
-    )
     readings = tuple(
         TargetReading(
             target=target.key,
-            metrics=metrics,
+            metrics=_values(policy, target),
             ready_pods=_MANY,
             unready_pods=_MANY,
             failed_pods=_MANY,
@@ -86,6 +103,18 @@ def _sample(policy: PolicyFacts) -> Sampled:
     )
 
 
+def _values(policy: PolicyFacts, target: PolicyTarget) -> tuple[MetricValue, ...]:
+    return tuple(
+        MetricValue(
+            name=metric.name,
+            kind=MetricKind.EXTERNAL_UTILISATION,
+            value=_LONG,
+            idle=True,
+        )
+        for metric in (policy.metrics if target.metrics is None else target.metrics)
+    )
+
+
 def _facts(policy: PolicyFacts) -> Facts:
     targets = tuple(
         TargetFacts(
@@ -93,6 +122,7 @@ def _facts(policy: PolicyFacts) -> Facts:
             uid=_UID,
             generation=_MANY,
             replicas=_MANY,
+            groups=_MANY if policy.joint else 1,
             ready=_MANY,
             starting=_MANY,
             unready=_MANY,
@@ -102,19 +132,38 @@ def _facts(policy: PolicyFacts) -> Facts:
         for target in policy.targets
     )
     settings = DeciderSettings(repeat_ms=LONGEST_MS, stale_ms=LONGEST_MS)
-    return Facts(policy=policy, targets=targets, frozen=True, decision_id=_UID, settings=settings)
+    ids = {target.key: _UID for target in policy.targets} if policy.joint else {}
+    return Facts(
+        policy=policy,
+        targets=targets,
+        frozen=True,
+        decision_id=_UID,
+        decision_ids=ids,
+        settings=settings,
+    )
 
 
 def _state(policy: PolicyFacts) -> TargetState:
-    return TargetState(
+    shared = TargetState(
         owner=(_UID, _UID),
         changed_ms=_LATE_MS,
-        reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS),
-        history=_history(policy) if policy.compat is None else History(),
         standings=tuple(
             Standing(target=target.key, uid=_UID, generation=_MANY, replicas=_MANY)
             for target in policy.targets
         ),
+        timer_ms=_LATE_MS,
+    )
+    if not policy.joint:
+        return _with_all(shared, policy)
+    owns = [_with_all(shared, role_policy(policy, member)) for member in policy.targets]
+    return with_role_states(shared, policy, owns)
+
+
+def _with_all(state: TargetState, policy: PolicyFacts) -> TargetState:
+    return replace(
+        state,
+        reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS),
+        history=_history(policy) if policy.compat is None else History(),
         decision=LastDecision(
             desired=_MANY,
             mode=Mode.STABLE,
@@ -123,7 +172,6 @@ def _state(policy: PolicyFacts) -> TargetState:
             options=_DIGEST,
             applying=True,
         ),
-        timer_ms=_LATE_MS,
         compat=None if policy.compat is None else _compat_memory(policy),
     )
 

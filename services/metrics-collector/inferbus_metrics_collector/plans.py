@@ -63,10 +63,10 @@ class TargetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SamplePlan:
-    """One sample per round: a target's, or all of a mix."""
+    """One sample per round: a target's, or that of all that are decided about together."""
 
     key: ObjectKey
-    """The target, or for a mix the policy (binding): what the sample is keyed by."""
+    """The target, or of several the policy (binding): what the sample is keyed by."""
     policy: ObjectKey
     """The policy, or the binding that applies it."""
     identity: str

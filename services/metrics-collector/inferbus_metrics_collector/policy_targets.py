@@ -56,14 +56,14 @@ def plan_samples(settled: Settled, grants: NamespaceGrants) -> Planned:
 
 
 def _plan(intent: ScalingIntent, grants: NamespaceGrants) -> SamplePlan:
-    """One sample: of the single target, or of all of a mix, keyed by whoever names them."""
+    """One sample: of the single target, or of all of a mix or a pair of roles."""
     ways = aggregations(intent.owner.key, intent.annotations)
     for target in intent.targets:
         if not grants.allow(intent.owner.key.namespace, target.key.namespace):
             raise ProblemsError(_not_granted(intent, target))
     targets = tuple(_target(intent, target, ways) for target in intent.targets)
     return SamplePlan(
-        key=intent.owner.key if intent.mix else targets[0].key,
+        key=intent.key,
         policy=intent.owner.key,
         identity=intent.identity,
         targets=targets,

@@ -48,7 +48,8 @@ class DecisionHandler:
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
         if isinstance(event.data, ScalingDecided):
-            await self._carry_out(event, from_decided(event.id, event.key, event.data))
+            cause = event.envelope.causation_id
+            await self._carry_out(event, from_decided(event.id, event.key, event.data, cause))
         elif isinstance(event.data, ScalingAllocated):
             for decision in from_allocated(event.id, event.data):
                 await self._carry_out(event, decision)
@@ -63,28 +64,37 @@ class DecisionHandler:
         if decided is None or decided.id != order.decision_id:
             raise Reject(f"{order.decision_id} is not the last decision about {event.key}")
         assert isinstance(decided.data, ScalingDecided)
-        await self._carry_out(event, from_decided(decided.id, event.key, decided.data))
+        cause = decided.envelope.causation_id
+        await self._carry_out(event, from_decided(decided.id, event.key, decided.data, cause))
 
     async def _carry_out(self, event: Received[EventData], decision: ScaleDecision) -> None:
         if event.deliveries > 1 and await self._is_answered(event, decision.target):
             return
-        target = await self._target(decision.target)
-        wanted = decide_scale(decision, target, self._orders, self._bus.clock.now_ms())
-        if not isinstance(wanted, ScalingApplied):
-            assert target is not None
-            reply = await self._substrate.scale(wanted)
-            if any(problem.code in _TRANSIENT for problem in reply.problems):
-                raise Retry(RETRY_SECONDS, str(reply.problems[0]))
-            wanted = applied(decision, target, reply)
-        if wanted.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
+        told = await self._outcome(decision)
+        for _ in decision.companions:
+            if told.outcome is ApplyOutcome.CONFLICT:  # perhaps a companion, at this very moment
+                told = await self._outcome(decision)
+        if told.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
             log.info(
                 "decision not applied",
-                extra={"target": decision.target, "outcome": wanted.outcome.value},
+                extra={"target": decision.target, "outcome": told.outcome.value},
             )
         key = decision.target
         # The outcome is left out: handled a second time, an applied decision looks unchanged.
         id_ = event_id(ScalingApplied.event_type, key, f"{decision.decision_id}|{event.id}")
-        await self._bus.publish(self._bus.event(wanted, key, id=id_, cause=event))
+        await self._bus.publish(self._bus.event(told, key, id=id_, cause=event))
+
+    async def _outcome(self, decision: ScaleDecision) -> ScalingApplied:
+        """What becomes of a decision about the target as it stands; raises `Retry`."""
+        target = await self._target(decision.target)
+        wanted = decide_scale(decision, target, self._orders, self._bus.clock.now_ms())
+        if isinstance(wanted, ScalingApplied):
+            return wanted
+        assert target is not None
+        reply = await self._substrate.scale(wanted)
+        if any(problem.code in _TRANSIENT for problem in reply.problems):
+            raise Retry(RETRY_SECONDS, str(reply.problems[0]))
+        return applied(decision, target, reply)
 
     async def _is_answered(self, event: Received[EventData], target: ObjectKey) -> bool:
         """Whether only the acknowledgement was lost; the server forgets ids after two minutes."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
+from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
@@ -35,6 +36,8 @@ class ScaleDecision:
     generation: int
     apply: str
     """`auto`, `advise` or `approve`."""
+    companions: frozenset[str] = frozenset()
+    """Ids of the decisions about other roles that were made together with this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +52,11 @@ class ScaleTarget:
     """The decision that its number comes from; empty where it comes from somebody else."""
 
 
-def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> ScaleDecision:
-    """The decision in a `scaling.decided` event."""
+def from_decided(
+    decision_id: str, target: ObjectKey, event: ScalingDecided, cause: str = ""
+) -> ScaleDecision:
+    """The decision in a `scaling.decided` event that follows from the event `cause`."""
+    companions = (ObjectKey.parse(other) for other in event.companions or ())
     return ScaleDecision(
         decision_id=decision_id,
         target=target,
@@ -58,6 +64,7 @@ def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> 
         uid=event.target_uid,
         generation=event.target_generation,
         apply=event.apply,
+        companions=frozenset(event_id(event.event_type, other, cause) for other in companions),
     )
 
 
@@ -120,15 +127,23 @@ def decide_scale(
         decision.target, decision.decision_id, now_ms
     ):
         return _outcome(decision, ApplyOutcome.AWAITING_APPROVAL, target)
-    if target.generation != decision.generation:
+    if not _is_as_decided_for(decision, target):
         message = f"decided for generation {decision.generation}, now {target.generation}"
         return _outcome(decision, ApplyOutcome.CONFLICT, target, message)
     return ScaleRequest(
         key=str(decision.target),
         replicas=decision.replicas,
         decision_id=decision.decision_id,
-        preconditions=Preconditions(uid=decision.uid, generation=decision.generation),
+        preconditions=Preconditions(uid=decision.uid, generation=target.generation),
     )
+
+
+def _is_as_decided_for(decision: ScaleDecision, target: ScaleTarget) -> bool:
+    """Whether nothing but decisions made together with this one changed the object since."""
+    if target.generation == decision.generation:
+        return True
+    one_more = target.generation == decision.generation + 1
+    return one_more and target.decision_id in decision.companions
 
 
 def applied(decision: ScaleDecision, target: ScaleTarget, reply: ScaleReply) -> ScalingApplied:

@@ -27,9 +27,17 @@ from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError
 
 AGAIN_SECONDS = 0.05
 
+MOST_KEYS = 64
+"""Keys whose events one state remembers: those that spoke last, of a policy that names others."""
+
 
 class Says(Protocol):
     """An effect that is a decision."""
+
+    @property
+    def key(self) -> str:
+        """What it decides about: the key of the event that says it."""
+        ...
 
     @property
     def data(self) -> EventData:
@@ -45,11 +53,9 @@ class Verdict:
     effects: Sequence[SetTimer | ClearTimer | Says] = field(default=())
 
     @property
-    def decisions(self) -> list[EventData]:
-        """The bodies of the decisions, in order."""
-        return [
-            effect.data for effect in self.effects if not isinstance(effect, SetTimer | ClearTimer)
-        ]
+    def decisions(self) -> list[Says]:
+        """The decisions, in order."""
+        return [effect for effect in self.effects if not isinstance(effect, SetTimer | ClearTimer)]
 
     @property
     def timers(self) -> list[SetTimer | ClearTimer]:
@@ -64,14 +70,37 @@ def origin_of(event: Received[EventData]) -> Origin:
     return Origin(sequence=event.sequence, causes=tuple(known))
 
 
-def _is_applied(event: Received[EventData], state: StateStored) -> bool:
-    """Whether an event is part of a state, which may be another instance's work.
+def _is_applied(key: ObjectKey, event: Received[EventData], state: StateStored) -> bool:
+    """Whether an event is part of the state of `key`, which may be another instance's work.
 
     The sequence alone tells it of redeliveries only: an inbox that was made anew counts from one.
     """
     if state.cause == event.id:
         return True
-    return event.deliveries > 1 and event.sequence <= state.applied_sequence
+    applied = _applied_sequences(key, state).get(str(event.key), 0)
+    return event.deliveries > 1 and event.sequence <= applied
+
+
+def _applied_sequences(key: ObjectKey, state: StateStored | None) -> dict[str, int]:
+    """The last sequence that was folded into the state of `key`, by key of the event.
+
+    Only events of one key are delivered in order: those of another key may stand in another
+    partition, and one that comes late was not folded in because a later one was.
+    """
+    if state is None:
+        return {}
+    return state.applied_sequences or {str(key): state.applied_sequence}
+
+
+def _applied_with(
+    key: ObjectKey, event: Received[EventData], state: StateStored | None
+) -> dict[str, int] | None:
+    """The same with `event`; None while all events were of the state's own key."""
+    applied = _applied_sequences(key, state) | {str(event.key): event.sequence}
+    if applied.keys() == {str(key)}:
+        return None
+    newest = sorted(applied, key=lambda one: applied[one])[-MOST_KEYS:]
+    return {one: applied[one] for one in newest}
 
 
 Decide = Callable[[ObjectKey, Received[EventData], StateStored | None], Verdict | None]
@@ -125,40 +154,50 @@ class Decider:
     ) -> bool:
         """Store what follows from the event; False where nothing does."""
         before = standing.state
-        if before is not None and _is_applied(event, before):
+        if before is not None and _is_applied(key, event, before):
             return True
         verdict = self._decide(key, event, before)
         if verdict is None:
             return False
-        decisions = self._decisions(key, event, verdict)
-        state = self._state_after(event, before, verdict, decisions)
-        said = [*decisions, *self._timers(key, event, verdict)]
+        decisions = self._decisions(event, verdict)
+        state = self._state_after(key, event, before, verdict, decisions)
+        said = [*(message for _, message in decisions), *self._timers(key, event, verdict)]
         await self._states.store(key, event, state, said, standing.revision)
         return True
 
-    def _decisions(
-        self, key: ObjectKey, event: Received[EventData], verdict: Verdict
-    ) -> list[Outgoing]:
-        return [
-            self._bus.event(data, key, cause=event, ordinal=index)
-            for index, data in enumerate(verdict.decisions)
-        ]
-
     def _state_after(
         self,
+        key: ObjectKey,
         event: Received[EventData],
         before: StateStored | None,
         verdict: Verdict,
-        decisions: Sequence[Outgoing],
+        decisions: Sequence[tuple[ObjectKey, Outgoing]],
     ) -> StateStored:
-        last = decisions[-1].headers["ce-id"] if decisions else ""
+        ids = {about: message.headers["ce-id"] for about, message in decisions}
+        known = (before.decision_ids if before else None) or {}
+        others = known | {str(about): id_ for about, id_ in ids.items() if about != key}
+        last = decisions[-1][1].headers["ce-id"] if decisions else ""
         return StateStored(
             state_schema=self._schema,
             applied_sequence=event.sequence,
+            applied_sequences=_applied_with(key, event, before),
             cause=event.id,
             decision_id=last or (before.decision_id if before else ""),
+            decision_ids=others or None,
             state=verdict.state,
         )
+
+    def _decisions(
+        self, event: Received[EventData], verdict: Verdict
+    ) -> list[tuple[ObjectKey, Outgoing]]:
+        """Each decision under the key that it is about, which need not be the state's."""
+        said: list[tuple[ObjectKey, Outgoing]] = []
+        for decision in verdict.decisions:
+            about = ObjectKey.parse(decision.key)
+            ordinal = sum(about == other for other, _ in said)
+            message = self._bus.event(decision.data, about, cause=event, ordinal=ordinal)
+            said.append((about, message))
+        return said
 
     def _timers(
         self, key: ObjectKey, event: Received[EventData], verdict: Verdict

@@ -7,11 +7,13 @@ after a restart those of the autoscaler and those of the optimizer come one stre
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
+    Limiter,
     ScalingAllocated,
     ScalingApplied,
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_spec_watcher.status.view import Scaled, Wanted
 
 DECISION_FACTS = (
@@ -40,7 +42,7 @@ class Decisions:
     def take(self, key: ObjectKey, data: EventData, time_ms: int) -> list[ObjectKey]:
         """Fold one event in; the targets of which something else is known now."""
         if isinstance(data, ScalingDecided):
-            wanted = {key: Wanted(data.target_uid, data.desired, data.mode, time_ms)}
+            wanted = {key: _wanted(data, time_ms)}
         elif isinstance(data, ScalingAllocated):
             wanted = {
                 ObjectKey.parse(share.target): Wanted(share.uid, share.desired, None, time_ms)
@@ -58,3 +60,15 @@ class Decisions:
     def _is_newer(self, target: ObjectKey, wanted: Wanted) -> bool:
         known = self._wanted.get(target)
         return known is None or known.decided_at_ms <= wanted.decided_at_ms
+
+
+def _wanted(data: ScalingDecided, time_ms: int) -> Wanted:
+    steps = (step for step in data.record.limiters if step.name is Limiter.RATIO)
+    return Wanted(
+        data.target_uid,
+        data.desired,
+        data.mode,
+        time_ms,
+        ratio=next(steps, None),
+        applies=data.apply == ApplyMode.AUTO,
+    )

@@ -4,7 +4,7 @@ Both kinds get the fields that the newest API gives a policy; a policy that only
 has nothing to tell but whether it was accepted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,10 +19,11 @@ from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_replicas import replicas
 from inferbus_spec_watcher.status.accepted import accepted
 from inferbus_spec_watcher.status.part import StatusPart
-from inferbus_spec_watcher.status.view import View
+from inferbus_spec_watcher.status.view import View, Wanted
 
 READY = "Ready"
 TARGET_FOUND = "TargetFound"
+RATIO_VIOLATED = "RatioConstraintViolated"
 
 SINGLE = "homogeneousStatus"
 MIX = "heterogeneousStatus"
@@ -41,11 +42,13 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
     ]
     scales = bool(intents or problems)
     told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
+    proportion = () if missing else tuple(_proportion(intents, view))
+    withdrawn = set() if scales else {READY, TARGET_FOUND}
     return StatusPart(
-        (accepted(stored.object), *told),
+        (accepted(stored.object), *told, *proportion),
         _numbers(intents, stored.object.get("status") or {}, view),
         stored.generation,
-        withdrawn=frozenset() if scales else frozenset({READY, TARGET_FOUND}),
+        withdrawn=frozenset(withdrawn if proportion else withdrawn | {RATIO_VIOLATED}),
     )
 
 
@@ -68,6 +71,38 @@ def _found(
     return (condition(TARGET_FOUND, True, "TargetFound"),)
 
 
+def _proportion(intents: Sequence[ScalingIntent], view: View) -> Iterator[ConditionFact]:
+    """Whether the roles are to come out of proportion: what is decided, or what stands."""
+    for intent in intents:
+        ratio = intent.ratio
+        if ratio is None or not intent.joint:
+            continue
+        targets = {target.key.role: target.key for target in intent.targets}
+        keys = [targets[role] for role in (ratio.numerator_role, ratio.denominator_role)]
+        above, below = (_coming(key, view) for key in keys)
+        allowed = f"{ratio.min_ratio} to {ratio.max_ratio}"
+        pair = f"{ratio.numerator_role}/{ratio.denominator_role} is {above}/{below}"
+        if ratio.allows(above, below):
+            yield condition(RATIO_VIOLATED, False, "InProportion", f"{pair}, within {allowed}")
+            continue
+        wanted = _wanted(keys[0], view)
+        why = f" ({wanted.ratio.detail})" if wanted and wanted.ratio else ""
+        message = f"{pair}, outside of {allowed}{why}"
+        yield condition(RATIO_VIOLATED, True, "OutOfProportion", message)
+
+
+def _coming(target: ObjectKey, view: View) -> int:
+    """The replicas that a target will have once what is decided is carried out."""
+    wanted = _wanted(target, view)
+    return wanted.replicas if wanted and wanted.applies else _current(target, view) or 0
+
+
+def _wanted(target: ObjectKey, view: View) -> Wanted | None:
+    """The last decision about this very target."""
+    stored, wanted = view.get(target.owner), view.wanted(target)
+    return wanted if stored and wanted and wanted.uid == stored.uid else None
+
+
 def _numbers(
     intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
 ) -> dict[str, Any]:
@@ -83,27 +118,33 @@ def _numbers(
             for target in first.targets
         ]
     elif first.targets[0].role is not None:
-        numbers[ROLES] = _roles(intents, previous.get(ROLES) or {}, view)
+        numbers[ROLES] = _roles(first, previous.get(ROLES) or {}, view)
     else:
         target = first.targets[0]
         numbers[SINGLE] = _target(target, target.key.name, previous.get(SINGLE), view)
     return numbers
 
 
-def _roles(
-    intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
-) -> dict[str, Any]:
+def _roles(intent: ScalingIntent, previous: Mapping[str, Any], view: View) -> dict[str, Any]:
     before = {one["name"]: one for one in previous.get("roles") or ()}
-    targets = [intent.targets[0] for intent in intents]
+    targets = intent.targets
     status: dict[str, Any] = {
         "roles": [
             _target(target, target.key.role, before.get(target.key.role), view)
             for target in targets
         ]
     }
-    if intents[0].ratio is not None:
-        status["ratioStatus"] = _ratio(intents[0].ratio, targets, view)
+    if intent.ratio is not None:
+        status["ratioStatus"] = _ratio(intent.ratio, targets, view)
+        status["ratioAdjusted"] = any(_is_adjusted(target.key, view) for target in targets)
     return status
+
+
+def _is_adjusted(target: ObjectKey, view: View) -> bool:
+    """Whether the proportion gave the role another number than it would have had alone."""
+    wanted = _wanted(target, view)
+    step = wanted.ratio if wanted else None
+    return step is not None and step.before != step.after
 
 
 def _target(
@@ -113,8 +154,8 @@ def _target(
     uid = stored.uid if stored else ""
     current = _current(target.key, view) or 0
     status: dict[str, Any] = {"name": name, "currentReplicas": current, "desiredReplicas": current}
-    wanted = view.wanted(target.key)
-    if wanted is not None and wanted.uid == uid:
+    wanted = _wanted(target.key, view)
+    if wanted is not None:
         status["desiredReplicas"] = wanted.replicas
         if wanted.mode is not None:
             status["mode"] = wanted.mode.value.capitalize()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
-from inferbus_contracts.events.scaling import Mode
+from inferbus_contracts.events.scaling import LimiterStep, Mode
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_shared.objects.picture import StoredObject
@@ -29,6 +29,10 @@ class Wanted:
     mode: Mode | None
     """None where the decision was about a mix, whose mode stands in the demand."""
     decided_at_ms: int
+    ratio: LimiterStep | None = None
+    """How it was brought into proportion with another role; None where nothing was asked."""
+    applies: bool = True
+    """Whether it comes into force without anybody's approval."""
 
 
 @dataclass(frozen=True, slots=True)
