@@ -1,5 +1,6 @@
 """Where a state stands: on its decision, by itself, where it once did; and who may replace it."""
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +12,8 @@ from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import subject
-from inferbus_contracts.topology import former_state_type, state_type
-from inferbus_shared.bus.bus import Bus
+from inferbus_contracts.topology import former_state_type, state_type, timer_subject
+from inferbus_shared.bus.bus import Bus, no_timer
 from inferbus_shared.bus.decider import Decider, Verdict
 from inferbus_shared.bus.messages import Outgoing, Received
 from inferbus_shared.bus.states import MOST_CARRIED_BYTES, Standing, States, stored_state
@@ -214,19 +215,30 @@ async def test_that_nothing_follows_is_said_of_what_stands_there_only(
     assert await content(nats_server) == {"next": ""}
 
 
-async def test_what_the_server_takes_for_a_repetition_is_not_remembered(
-    nats_server: NatsServer,
+@pytest.mark.parametrize("saying", list(itertools.product([False, True], repeat=2)))
+@pytest.mark.parametrize("timers", [False, True], ids=["no timer", "a timer"])
+async def test_an_event_that_others_went_past_is_not_stored_again(
+    nats_server: NatsServer, saying: Sequence[bool], timers: bool
 ) -> None:
-    """An instance that hung with an event stores what others stored long since."""
+    """By an instance that hung, or a server that forgot what it had delivered before.
+
+    It is decided about anew, on a later state, so something else may follow from it than did.
+    """
     first, second, third = await sampled(nats_server, *INPUTS)
     async with nats_server.bus(AUTOSCALER) as bus:
         states = States(bus)
-        await states.store(KEY, first, stored_after(first), [decision(bus, first)], 0)
-        await states.store(KEY, second, stored_after(second), [decision(bus, second)], 1)
-        await states.store(KEY, first, stored_after(first), [decision(bus, first)], 2)
+        for event, says in ((first, saying[0]), (second, True)):
+            revision = (await standing(nats_server)).revision
+            said_then = [decision(bus, event)] if says else []
+            await states.store(KEY, event, stored_after(event), said_then, revision)
+        log = await decisions(nats_server)
+        again = [decision(bus, first)] if saying[1] else []
+        again += [no_timer(timer_subject(AUTOSCALER, KEY))] if timers else []
+        with contextlib.suppress(WrongSequenceError):
+            await states.store(KEY, first, stored_after(first), again, log[-1].sequence)
+        assert await decisions(nats_server) == log
         assert states.remembered(KEY) is None
-        assert await states.read(KEY) == Standing(stored_after(second), 2)
-        await states.store(KEY, third, stored_after(third), [], 2)
+        await states.store(KEY, third, stored_after(third), [], log[-1].sequence)
 
 
 async def test_nothing_is_remembered_of_a_server_that_was_away(nats_server: NatsServer) -> None:

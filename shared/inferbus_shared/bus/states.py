@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import STATE_CARRIERS, Stream
+from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.subjects import subject
@@ -110,7 +111,9 @@ class States:
             stored = self._bus.event(state, key, event_type=self._own_type, cause=cause)
             return [*said, stored]
         carrier = carriers[-1]
-        headers = carrier.headers | {CARRIED: carried}
+        # Whatever follows from an event that was handled before, it is the same id to the server.
+        id_ = event_id(self._own_type, key, cause.id)
+        headers = carrier.headers | {CARRIED: carried, "Nats-Msg-Id": id_}
         return [*(one for one in said if one is not carrier), replace(carrier, headers=headers)]
 
     async def _last(self, type_: str, key: ObjectKey) -> Delivered | None:
