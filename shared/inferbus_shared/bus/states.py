@@ -88,7 +88,7 @@ class States:
         self._remembered.pop(key, None)
         messages = self._with_state(key, cause, state, said)
         places = {subject(type_, key) for type_ in (self._own_type, self._carrier_type)}
-        # The first of them, as the server compares with what the same batch stored before.
+        # On the first of them: nothing that the batch itself stores may count against it.
         first = next(at for at, one in enumerate(messages) if one.subject in places)
         among = state_filter(self._bus.service, key)
         messages[first] = expecting(messages[first], revision, among)
