@@ -65,6 +65,32 @@ class EventSpec:
 _S = Service
 _EVERYONE = frozenset(_S) - {_S.PROVISIONER}
 _DECISION_SECONDS = 90 * 24 * 3600
+
+STATE_CARRIERS: dict[Service, type[EventData]] = {
+    _S.AUTOSCALER: ScalingDecided,
+    _S.OPTIMIZER: ScalingAllocated,
+}
+"""By decider, the decision that its state may ride on (ADR 0018)."""
+
+
+def state_beside(carrier: type[EventData]) -> str:
+    """The type of a state that rides on no decision.
+
+    It shares its second token with the carrier's, so that one filter means these two and nothing
+    else: `*.decided` is `scaling.decided` and `state.decided`.
+    """
+    return f"{StateStored.event_type}.{_fact(carrier)}"
+
+
+def state_or_carrier(carrier: type[EventData]) -> str:
+    """The filter for both, in the place of a type."""
+    return f"*.{_fact(carrier)}"
+
+
+def _fact(carrier: type[EventData]) -> str:
+    return carrier.event_type.partition(".")[2]
+
+
 _PEOPLE = frozenset({_S.CONSOLE, _S.CLI})
 
 
@@ -179,6 +205,18 @@ _ROWS = (
         )
         for service in (_S.AUTOSCALER, _S.OPTIMIZER)
         for data in (StateStored, Woken)
+    ),
+    *(
+        _event(
+            StateStored,
+            service,
+            Stream.DECISIONS,
+            service,
+            key="target or policy",
+            type_=state_beside(carrier),
+            rollup=True,
+        )
+        for service, carrier in STATE_CARRIERS.items()
     ),
     _event(
         RoutePublished,

@@ -5,16 +5,14 @@ comes late isn't part of the state because one of another key with a later seque
 """
 
 from inferbus_contracts.base import EventData
-from inferbus_contracts.catalog import Stream
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
-from inferbus_contracts.subjects import subject
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.decider import MOST_KEYS, Decider, Verdict
-from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.messages import Received
+from inferbus_shared.bus.states import States
 from tests.support.counting import KEY, SCHEMA, Count, counting, handle, inbox, said, sample
 from tests.support.nats import NatsServer
 
@@ -31,11 +29,9 @@ async def samples_of(server: NatsServer, *keys: ObjectKey) -> list[Received[Even
 
 
 async def state_of(bus: Bus) -> StateStored:
-    message = await last_message(
-        bus.connection, Stream.DECISIONS, subject("state.autoscaler", POLICY)
-    )
-    assert message is not None
-    return StateStored.from_json(message.data)
+    standing = await States(bus).read(POLICY)
+    assert standing.state is not None
+    return standing.state
 
 
 async def test_a_redelivery_is_heard_though_another_key_went_ahead(

@@ -52,11 +52,17 @@ def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
 
 
 def counting(
-    bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA, state_key: ObjectKey | None = None
+    bus: Bus,
+    timers: Timers = no_timers,
+    schema: int = SCHEMA,
+    state_key: ObjectKey | None = None,
+    *,
+    says: bool = True,
 ) -> Decider:
     """The decider; its state names the input before, and the layout `schema`.
 
-    Each key is counted by itself, or all of them under `state_key`.
+    Each key is counted by itself, or all of them under `state_key`. It keeps the numbers to itself
+    unless it `says` them.
     """
 
     def decide(key: ObjectKey, event: Received[EventData], before: StateStored | None) -> Verdict:
@@ -68,7 +74,8 @@ def counting(
             "count": count + 1,
             "previous": before.cause if before else "",
         }
-        return Verdict(state, (said(key, count), *timers(event)))
+        decided = (said(key, count),) if says else ()
+        return Verdict(state, (*decided, *timers(event)))
 
     return Decider(bus, schema, decide, lambda event: state_key or event.key)
 

@@ -12,7 +12,7 @@ from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Sampled
 from inferbus_autoscaler.facts import Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_history import History
-from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend
+from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend, recommended
 from inferbus_autoscaler.policy_need import MOST_NEEDED, NOISE_PARTS, Need, needed, whole
 from inferbus_autoscaler.policy_room import room_of
 from inferbus_autoscaler.policy_standing import current_replicas, standing
@@ -78,7 +78,7 @@ def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: i
         return None
     history = state.history
     scope = scope_of(state, policy, facts)
-    value = recommend(state.reading.need, scope, history.recommended).value
+    value = recommended(state.reading.need, scope)
     settled = limit(value, history, scope, now_ms)[-1].after
     if value == settled:
         return None
@@ -183,4 +183,4 @@ def _same(one: Need, other: Need, scope: Scope) -> bool:
         return True
     if (one.known is None, one.possible is None) != (other.known is None, other.possible is None):
         return False
-    return recommend(one, scope, None).value == recommend(other, scope, None).value
+    return recommended(one, scope) == recommended(other, scope)

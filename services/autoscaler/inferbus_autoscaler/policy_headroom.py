@@ -19,7 +19,7 @@ _SHARE_OF_QUANTILE = 0.22
 what the load needs most of the time."""
 _SHARE_OF_BURSTS = 0.8
 """Likewise of the slack that a steady load would need."""
-_BUDGET_SHARE = 0.55
+_BUDGET_SHARE = 0.48
 """Of the requests that may be late, as many are aimed at."""
 _CAUTION_PER_LATE_SECOND = 4e-6
 _REFERENCE_SHARE = 0.005

@@ -34,6 +34,8 @@ FULL = {
     "scaling.allocated": "ModelServing/default/chat 1 → 3; cost 120, at least 90, held by capacity",
     "state.autoscaler": "state after inbox event 4711, last decision 5f2b8f6c",
     "state.optimizer": "state after inbox event 4711, last decision 5f2b8f6c",
+    "state.decided": "state after inbox event 4711, last decision 5f2b8f6c",
+    "state.allocated": "state after inbox event 4711, last decision 5f2b8f6c",
     "woken.autoscaler": "timer: the stabilisation window ends",
     "woken.optimizer": "timer: the stabilisation window ends",
     "route.published": "revision 42: withdrawn",

@@ -13,19 +13,17 @@ from typing import Any, Protocol
 from nats.aio.msg import Msg
 
 from inferbus_contracts.base import EventData
-from inferbus_contracts.catalog import Stream
 from inferbus_contracts.deciding import ClearTimer, Origin, SetTimer
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.scaling import Woken
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.subjects import subject
-from inferbus_contracts.topology import state_type, timer_subject, woken_type
+from inferbus_contracts.topology import timer_subject, woken_type
 from inferbus_shared.bus.bus import Bus, no_timer, timer
-from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.fate import Retry
 from inferbus_shared.bus.messages import Outgoing, Received
-from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError, expecting
+from inferbus_shared.bus.states import Standing, States
+from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError
 
 AGAIN_SECONDS = 0.05
 
@@ -120,7 +118,7 @@ class Decider:
         self._schema = state_schema
         self._decide = decide
         self._key_of = key_of
-        self._state_type = state_type(bus.service)
+        self._states = States(bus)
         self._woken_type = woken_type(bus.service)
 
     async def handle(self, event: Received[EventData], _: Msg) -> None:
@@ -128,41 +126,58 @@ class Decider:
         key = self._key_of(event)
         if key is None:
             return
-        before, revision = await self._read(key)
-        if before is not None and _is_applied(key, event, before):
-            return
-        verdict = self._decide(key, event, before)
-        if verdict is None:
-            return
         try:
-            await self._bus.commit(self._messages(key, event, before, revision, verdict))
+            await self._handle(key, event)
         except WrongSequenceError as error:
             raise Retry(AGAIN_SECONDS, f"the state of {key} changed: {error}") from error
         except UnknownOutcomeError as error:
             raise Retry(AGAIN_SECONDS, f"the commit for {key} got no answer: {error}") from error
 
-    async def _read(self, key: ObjectKey) -> tuple[StateStored | None, int]:
-        message = await last_message(
-            self._bus.connection, Stream.DECISIONS, subject(self._state_type, key)
-        )
-        if message is None:
-            return None, 0
-        return StateStored.from_json(message.data), message.sequence
+    async def _handle(self, key: ObjectKey, event: Received[EventData]) -> None:
+        """First on the state that is remembered, which saves reading it.
 
-    def _messages(
+        Who was overtaken stores nothing. That nothing follows is true of what stands there only.
+        """
+        known = self._states.remembered(key)
+        if known is not None:
+            try:
+                if await self._follows(key, event, known):
+                    return
+            except WrongSequenceError:
+                known = None
+        standing = await self._states.read(key)
+        if known is None or known.revision != standing.revision:
+            await self._follows(key, event, standing)
+
+    async def _follows(
+        self, key: ObjectKey, event: Received[EventData], standing: Standing
+    ) -> bool:
+        """Store what follows from the event; False where nothing does."""
+        before = standing.state
+        if before is not None and _is_applied(key, event, before):
+            return True
+        verdict = self._decide(key, event, before)
+        if verdict is None:
+            return False
+        decisions = self._decisions(event, verdict)
+        state = self._state_after(key, event, before, verdict, decisions)
+        said = [*(message for _, message in decisions), *self._timers(key, event, verdict)]
+        await self._states.store(key, event, state, said, standing.revision)
+        return True
+
+    def _state_after(
         self,
         key: ObjectKey,
         event: Received[EventData],
         before: StateStored | None,
-        revision: int,
         verdict: Verdict,
-    ) -> list[Outgoing]:
-        decisions = self._decisions(event, verdict)
+        decisions: Sequence[tuple[ObjectKey, Outgoing]],
+    ) -> StateStored:
         ids = {about: message.headers["ce-id"] for about, message in decisions}
-        others = (before.decision_ids if before else None) or {}
-        others |= {str(about): id_ for about, id_ in ids.items() if about != key}
+        known = (before.decision_ids if before else None) or {}
+        others = known | {str(about): id_ for about, id_ in ids.items() if about != key}
         last = decisions[-1][1].headers["ce-id"] if decisions else ""
-        state = StateStored(
+        return StateStored(
             state_schema=self._schema,
             applied_sequence=event.sequence,
             applied_sequences=_applied_with(key, event, before),
@@ -171,9 +186,6 @@ class Decider:
             decision_ids=others or None,
             state=verdict.state,
         )
-        stored = self._bus.event(state, key, event_type=self._state_type, cause=event)
-        said = [message for _, message in decisions]
-        return [*said, *self._timers(key, event, verdict), expecting(stored, revision)]
 
     def _decisions(
         self, event: Received[EventData], verdict: Verdict
