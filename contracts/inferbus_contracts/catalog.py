@@ -11,7 +11,7 @@ from inferbus_contracts.base import EventData
 from inferbus_contracts.events.audit import AuditSealed
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
-from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled
 from inferbus_contracts.events.model import (
     ModelFailed,
     ModelProgressed,
@@ -66,6 +66,32 @@ class EventSpec:
 _S = Service
 _EVERYONE = frozenset(_S) - {_S.PROVISIONER}
 _DECISION_SECONDS = 90 * 24 * 3600
+
+STATE_CARRIERS: dict[Service, type[EventData]] = {
+    _S.AUTOSCALER: ScalingDecided,
+    _S.OPTIMIZER: ScalingAllocated,
+}
+"""By decider, the decision that its state may ride on (ADR 0018)."""
+
+
+def state_beside(carrier: type[EventData]) -> str:
+    """The type of a state that rides on no decision.
+
+    It shares its second token with the carrier's, so that one filter means these two and nothing
+    else: `*.decided` is `scaling.decided` and `state.decided`.
+    """
+    return f"{StateStored.event_type}.{_fact(carrier)}"
+
+
+def state_or_carrier(carrier: type[EventData]) -> str:
+    """The filter for both, in the place of a type."""
+    return f"*.{_fact(carrier)}"
+
+
+def _fact(carrier: type[EventData]) -> str:
+    return carrier.event_type.partition(".")[2]
+
+
 _PEOPLE = frozenset({_S.CONSOLE, _S.CLI})
 
 
@@ -125,6 +151,14 @@ _ROWS = (
         key="target, or policy of a mix",
     ),
     _event(
+        MetricsAssessed,
+        _S.METRICS_COLLECTOR,
+        Stream.FACTS,
+        _S.SPEC_WATCHER,
+        _S.METRICS_COLLECTOR,
+        key="policy, or binding",
+    ),
+    _event(
         DemandObserved,
         _S.ROUTER,
         Stream.DEMAND,
@@ -145,12 +179,7 @@ _ROWS = (
         ttl_seconds=_DECISION_SECONDS,
     ),
     _event(
-        ScalingRefused,
-        _S.AUTOSCALER,
-        Stream.FACTS,
-        _S.SPEC_WATCHER,
-        _S.AUTOSCALER,
-        key="policy",
+        ScalingRefused, _S.AUTOSCALER, Stream.FACTS, _S.SPEC_WATCHER, _S.AUTOSCALER, key="policy"
     ),
     _event(
         ScalingDecided,
@@ -183,6 +212,18 @@ _ROWS = (
         for service in (_S.AUTOSCALER, _S.OPTIMIZER)
         for data in (StateStored, Woken)
     ),
+    *(
+        _event(
+            StateStored,
+            service,
+            Stream.DECISIONS,
+            service,
+            key="target or policy",
+            type_=state_beside(carrier),
+            rollup=True,
+        )
+        for service, carrier in STATE_CARRIERS.items()
+    ),
     _event(
         RoutePublished,
         _S.ROUTER_CONFIG_PUBLISHER,
@@ -192,11 +233,7 @@ _ROWS = (
         key="route or model server",
     ),
     _event(
-        RouteAcknowledged,
-        _S.ROUTER,
-        Stream.TELEMETRY,
-        _S.ROUTER_CONFIG_PUBLISHER,
-        key="router",
+        RouteAcknowledged, _S.ROUTER, Stream.TELEMETRY, _S.ROUTER_CONFIG_PUBLISHER, key="router"
     ),
     _event(
         RoutesResolved,

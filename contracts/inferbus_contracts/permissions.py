@@ -113,7 +113,6 @@ def _decider(service: Service) -> Iterator[str]:
     if state_type(service) not in EVENTS:
         return
     yield wildcard(f"timer.{service.value}")
-    yield f"{_API}.DIRECT.GET.{Stream.DECISIONS}.{wildcard(state_type(service))}"
 
 
 def followed(service: Service) -> tuple[tuple[str, str], ...]:

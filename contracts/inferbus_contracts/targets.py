@@ -56,15 +56,29 @@ class ReplicaCounts:
 
 def replica_counts(observed: WorkloadObserved, role: str = "") -> ReplicaCounts:
     """Replicas of a workload, or of one role of it over all groups."""
+    live = _live_replicas(observed, role)
+    ready = sum(all(pod.ready for pod in pods) for pods in live)
+    starting = sum(any(_never_ready(pod) for pod in pods) for pods in live)
+    return ReplicaCounts(ready=ready, starting=starting, unready=len(live) - ready - starting)
+
+
+def unplaced_since(observed: WorkloadObserved, role: str = "") -> list[int]:
+    """For each replica that lacks a node: since when, in ms; of those not being deleted."""
+    return [
+        min(since)
+        for pods in _live_replicas(observed, role)
+        if (since := [pod.unplaced_since_ms for pod in pods if pod.unplaced_since_ms is not None])
+    ]
+
+
+def _live_replicas(observed: WorkloadObserved, role: str) -> list[list[PodFact]]:
+    """The pods of each replica, of those not being deleted."""
     replicas: dict[str, list[PodFact]] = {}
     for pod in observed.pods:
         if not role or pod.role == role:
             name = f"{pod.group}/{pod.role_id}" if role else pod.group
             replicas.setdefault(name, []).append(pod)
-    live = [pods for pods in replicas.values() if not any(pod.deleting for pod in pods)]
-    ready = sum(all(pod.ready for pod in pods) for pods in live)
-    starting = sum(any(_never_ready(pod) for pod in pods) for pods in live)
-    return ReplicaCounts(ready=ready, starting=starting, unready=len(live) - ready - starting)
+    return [pods for pods in replicas.values() if not any(pod.deleting for pod in pods)]
 
 
 def _never_ready(pod: PodFact) -> bool:

@@ -6,7 +6,13 @@ explained beside it. Sizes are shares of the storage limit, see `StreamSpec.shar
 
 from collections.abc import Iterable
 
-from inferbus_contracts.catalog import EVENTS, Stream
+from inferbus_contracts.catalog import (
+    EVENTS,
+    STATE_CARRIERS,
+    Stream,
+    state_beside,
+    state_or_carrier,
+)
 from inferbus_contracts.events.scaling import Woken
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
@@ -266,8 +272,19 @@ def _buckets() -> tuple[StreamSpec, ...]:
 
 
 def state_type(service: Service) -> str:
-    """The event type of a decider's stored state."""
+    """The event type of a decider's state where no decision carries it; empty for others."""
+    carrier = STATE_CARRIERS.get(service)
+    return "" if carrier is None else state_beside(carrier)
+
+
+def former_state_type(service: Service) -> str:
+    """The event type of a decider's state before decisions carried it: read, not written."""
     return f"{StateStored.event_type}.{service.value}"
+
+
+def state_filter(service: Service, key: ObjectKey) -> str:
+    """Both places where the state of a decider's key may stand, and nothing else."""
+    return subject(state_or_carrier(STATE_CARRIERS[service]), key)
 
 
 def woken_type(service: Service) -> str:

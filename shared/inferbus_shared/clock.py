@@ -43,6 +43,11 @@ class Clock(Protocol):
         """Virtual milliseconds since 1970."""
         ...
 
+    def steady_ms(self) -> int:
+        """Virtual milliseconds since some moment: for how long something took. It never goes back,
+        and never jumps when somebody sets the machine's clock."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Wait for virtual seconds."""
         ...
@@ -62,6 +67,10 @@ class SystemClock:
     def now_ms(self) -> int:
         """Virtual milliseconds since 1970."""
         return self._anchor.to_virtual(time.time_ns() // 1_000_000)
+
+    def steady_ms(self) -> int:
+        """Virtual milliseconds since some moment, whatever the machine's clock is set to."""
+        return round(time.monotonic_ns() / 1_000_000 * self._anchor.rate)
 
     async def sleep(self, seconds: float) -> None:
         """Wait for virtual seconds."""

@@ -12,11 +12,14 @@ from collections.abc import Sequence
 
 from tests.bench import (
     apply,
+    core_rate,
     decision_latency,
+    decision_rate,
     decisions,
     footprint,
     router,
     router_kills,
+    scrape,
     startup,
 )
 from tests.bench.attempts import Measurement, SpareTime, attempt
@@ -33,7 +36,10 @@ MEASUREMENTS = (
     Measurement(name="router-kills", measure=router_kills.measure, noisy=False),
     Measurement(name="router", measure=router.measure),
     Measurement(name="apply", measure=apply.measure),
+    Measurement(name="core-rate", measure=core_rate.measure),
+    Measurement(name="decision-rate", measure=decision_rate.measure),
     Measurement(name="decisions", measure=decisions.measure),
+    Measurement(name="scrape", measure=scrape.measure),
 )
 
 

@@ -9,12 +9,14 @@ def figure(
     limit: float | None = 10.0,
     name: str = "memory",
     configuration: dict[str, Detail] | None = None,
+    more_is_better: bool = False,
 ) -> Figure:
     return Figure(
         name=name,
         value=value,
         unit="MB",
         limit=limit,
+        more_is_better=more_is_better,
         meaning="what all processes take",
         configuration=configuration or {},
     )

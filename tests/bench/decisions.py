@@ -5,9 +5,8 @@ import time
 
 from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_contracts.services import Service
-from inferbus_shared.bus.bus import Bus
-from inferbus_shared.bus.follow import Start
 from tests.bench.configuration import configuration
+from tests.bench.decision_rate import until_decided
 from tests.bench.figure import Detail, Figure
 from tests.bench.fleet import advised_model, engine_urls
 from tests.bench.processes import cpu_seconds
@@ -31,21 +30,12 @@ async def measure() -> list[Figure]:
             spent = {name: -cpu_seconds(platform.pid(name)) for name in ("autoscaler", "nats")}
             began = time.monotonic()
             samples = await publish_rounds(collector, models, ROUNDS)
-            await _until_decided(bus, samples)
+            await until_decided(bus, samples)
             seconds = time.monotonic() - began
             for name in spent:
                 spent[name] += cpu_seconds(platform.pid(name))
         load = configuration(platform.directory, policies=TARGETS, mode=ApplyMode.ADVISE.value)
         return [_rate(seconds, spent, load), _replay(platform, load)]
-
-
-async def _until_decided(bus: Bus, samples: set[str]) -> None:
-    """Read the log from its beginning until a decision about each sample stands in it."""
-    waiting = set(samples)
-    async for message in bus.follow("scaling.decided", Start.everything()).messages():
-        waiting.discard((await bus.read(message)).envelope.causation_id)
-        if not waiting:
-            return
 
 
 def _rate(seconds: float, spent: dict[str, float], load: dict[str, Detail]) -> Figure:

@@ -13,13 +13,15 @@ Detail = float | int | str
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One number; smaller is better wherever there is a limit."""
+    """One number; smaller is better wherever there is a limit, unless it says otherwise."""
 
     name: str
     value: float
     unit: str
     limit: float | None = None
     """The most that is promised; None where nothing is, and the number only informs."""
+    more_is_better: bool = False
+    """True for a rate: `limit` is then the least that is promised."""
     meaning: str
     """What is measured, from where to where."""
     configuration: Mapping[str, Detail] = field(default_factory=dict)
@@ -29,7 +31,9 @@ class Figure:
     @property
     def holds(self) -> bool:
         """Whether the promise is kept; true where there is none."""
-        return self.limit is None or self.value <= self.limit
+        if self.limit is None:
+            return True
+        return self.value >= self.limit if self.more_is_better else self.value <= self.limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,10 @@ class Outcome:
     def figure(self) -> Figure:
         """The one that counts: the best where there is a limit, else the last."""
         last = self.attempts[-1]
-        return last if last.limit is None else min(self.attempts, key=lambda one: one.value)
+        if last.limit is None:
+            return last
+        best = max if last.more_is_better else min
+        return best(self.attempts, key=lambda one: one.value)
 
     @property
     def holds(self) -> bool:

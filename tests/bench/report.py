@@ -62,6 +62,7 @@ def _fields(figure: Figure) -> dict[str, object]:
         "value": figure.value,
         "unit": figure.unit,
         "limit": figure.limit,
+        "moreIsBetter": figure.more_is_better,
         "meaning": figure.meaning,
         "configuration": dict(figure.configuration),
         "detail": dict(figure.detail),
@@ -76,7 +77,8 @@ def _verdict(outcome: Outcome) -> str:
     limit = outcome.figure.limit
     if limit is None:
         return "for information"
-    return f"limit {_amount(limit, outcome.figure.unit)}: " + (
+    bound = "at least" if outcome.figure.more_is_better else "limit"
+    return f"{bound} {_amount(limit, outcome.figure.unit)}: " + (
         "holds" if outcome.holds else "DOES NOT HOLD"
     )
 

@@ -23,19 +23,22 @@ HIGH, LOW = 6.0, 0.0
 """Running requests of a target; two of them fill a replica."""
 
 
-async def publish_rounds(bus: Bus, models: Sequence[str], rounds: int) -> set[str]:
+async def publish_rounds(bus: Bus, models: Sequence[str], rounds: int, name: str = "") -> set[str]:
     """That many samples of every model, those of one model in order; their ids.
 
-    `bus` is the collector's.
+    `bus` is the collector's; another `name` gives other ids.
     """
     async with asyncio.TaskGroup() as together:
-        tasks = [together.create_task(_publish(bus, model, rounds)) for model in models]
+        tasks = [together.create_task(_publish(bus, model, rounds, name)) for model in models]
     return {id_ for task in tasks for id_ in task.result()}
 
 
-async def _publish(bus: Bus, model: str, rounds: int) -> list[str]:
+async def _publish(bus: Bus, model: str, rounds: int, name: str) -> list[str]:
     key = workload_key(model)
-    ids = [event_id(MetricsSampled.event_type, key, f"bench|{number}") for number in range(rounds)]
+    ids = [
+        event_id(MetricsSampled.event_type, key, f"bench|{name}|{number}")
+        for number in range(rounds)
+    ]
     for number, id_ in enumerate(ids):
         data = _sample(bus, key, HIGH if number % 2 == 0 else LOW)
         await bus.publish(bus.event(data, key, id=id_))

@@ -5,12 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.builders import figure, outcome
-from tests.bench.figure import outcomes, quantile
+from tests.bench.figure import Outcome, outcomes, quantile
 
 
 @pytest.mark.parametrize(("value", "holds"), [(9.99, True), (10.0, True), (10.01, False)])
 def test_a_limit_may_be_reached_and_not_passed(value: float, holds: bool) -> None:
     assert figure(value).holds is holds
+
+
+@pytest.mark.parametrize(("value", "holds"), [(9.99, False), (10.0, True), (10.01, True)])
+def test_a_rate_may_not_stay_below_its_limit(value: float, holds: bool) -> None:
+    assert figure(value, more_is_better=True).holds is holds
+
+
+def test_the_best_rate_is_the_highest() -> None:
+    tried = Outcome(attempts=[figure(value, more_is_better=True) for value in (8, 12, 9)])
+    assert tried.figure.value == 12
+    assert tried.holds
 
 
 def test_what_has_no_limit_always_holds() -> None:

@@ -16,6 +16,13 @@ def test_a_missed_limit_is_loud() -> None:
     assert "DOES NOT HOLD" in text_of(outcome(12))
 
 
+def test_the_limit_of_a_rate_is_told_as_the_least() -> None:
+    rate = Outcome(attempts=[figure(8.5, more_is_better=True)])
+    assert "at least 10 MB: DOES NOT HOLD" in text_of(rate)
+    (told,) = json_of({}, [rate])["figures"]  # type: ignore[misc]
+    assert told["moreIsBetter"] is True
+
+
 def test_what_has_no_limit_says_so() -> None:
     assert "for information" in text_of(outcome(12, limit=None))
 

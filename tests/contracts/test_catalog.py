@@ -6,16 +6,26 @@ import pytest
 
 from inferbus_contracts import events
 from inferbus_contracts.base import EventData
-from inferbus_contracts.catalog import EVENTS, EventSpec, Stream, read_by, written_by
+from inferbus_contracts.catalog import (
+    EVENTS,
+    STATE_CARRIERS,
+    EventSpec,
+    Stream,
+    read_by,
+    written_by,
+)
 from inferbus_contracts.events.scaling import Woken
+from inferbus_contracts.events.state import StateStored
+from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.stream_specs import StreamSpec
-from inferbus_contracts.subjects import wildcard
+from inferbus_contracts.subjects import subject, wildcard
 from inferbus_contracts.topology import (
     INBOX_EVENTS,
     PARTITIONS,
     inbox_filter,
     inbox_stream,
+    state_filter,
     state_type,
     topology,
     woken_type,
@@ -50,7 +60,10 @@ def test_every_event_that_is_typed_is_in_the_table() -> None:
 
 @ROWS
 def test_a_type_is_named_by_its_model(event: EventSpec) -> None:
-    assert event.type in (event.data.event_type, f"{event.data.event_type}.{event.writer.value}")
+    named = {event.data.event_type, f"{event.data.event_type}.{event.writer.value}"}
+    if event.data is StateStored:
+        named.add(state_type(event.writer))
+    assert event.type in named
     assert len(event.type.split(".")) == 2
 
 
@@ -143,6 +156,22 @@ def test_no_name_is_given_twice() -> None:
     assert len(set(durables)) == len(durables)
     assert len(set(streams)) == len(streams)
     assert {stream for stream, _ in durables} <= set(streams)
+
+
+@pytest.mark.parametrize("decider", STATE_CARRIERS)
+def test_the_filter_of_a_state_is_that_of_its_two_places_and_nothing_else(
+    decider: Service,
+) -> None:
+    """A commit is conditional on all that the filter means: more would fail it for no reason."""
+    key = ObjectKey("ModelServing", "default", "sample.dotted", "prefill")
+    everything = {*EVENTS, *(f"timer.{one.value}" for one in STATE_CARRIERS)}
+    meant = {
+        type_ for type_ in everything if overlap(state_filter(decider, key), subject(type_, key))
+    }
+    assert meant == {state_type(decider), STATE_CARRIERS[decider].event_type}
+    assert {EVENTS[type_].writer for type_ in meant} == {decider}
+    assert {EVENTS[type_].stream for type_ in meant} == {Stream.DECISIONS}
+    assert not overlap(state_filter(decider, key), subject(min(meant), key._replace(role="")))
 
 
 def test_who_keeps_state_is_woken_by_its_own_timers() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -14,12 +13,12 @@ from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied, Scal
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import subject
-from inferbus_contracts.topology import timer_subject
+from inferbus_contracts.topology import state_filter, timer_subject
 from inferbus_shared.bus.bus import Bus
-from inferbus_shared.bus.direct import last_message
 from inferbus_shared.bus.fate import Retry
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.messages import Delivered, Outgoing
+from inferbus_shared.bus.states import States, stored_state
 from inferbus_shared.bus.store import Stored, WrongSequenceError, expecting
 from inferbus_shared.clock import SystemClock
 from tests.support.counting import (
@@ -39,7 +38,7 @@ from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
 DECIDED = subject("scaling.decided", KEY)
-STATE = subject("state.autoscaler", KEY)
+PLACES = state_filter(Service.AUTOSCALER, KEY)
 TIMER = timer_subject(Service.AUTOSCALER, KEY)
 
 
@@ -61,9 +60,9 @@ def desired(log: Sequence[Delivered]) -> list[int]:
 
 
 async def state_of(bus: Bus) -> StateStored:
-    message = await last_message(bus.connection, Stream.DECISIONS, STATE)
-    assert message is not None
-    return StateStored.from_json(message.data)
+    standing = await States(bus).read(KEY)
+    assert standing.state is not None
+    return standing.state
 
 
 async def test_what_follows_from_an_input_stands_together(nats_server: NatsServer) -> None:
@@ -71,19 +70,17 @@ async def test_what_follows_from_an_input_stands_together(nats_server: NatsServe
     async with autoscaler(nats_server, in_an_hour) as decider:
         await handle(decider, first)
     log = await decisions(nats_server)
-    decision, timer, state = log
-    assert [message.subject for message in log] == [DECIDED, TIMER, STATE]
-    assert [message.sequence for message in log] == [1, 2, 3]
+    timer, decision = log
+    assert [message.subject for message in log] == [TIMER, DECIDED]
+    assert [message.sequence for message in log] == [1, 2]
 
     assert id_of(decision) == event_id("scaling.decided", KEY, "sample-1")
-    assert id_of(state) == event_id("state.autoscaler", KEY, "sample-1")
     due_ms = first.time_ms + HOUR_MS
     assert id_of(timer) == event_id("woken.autoscaler", KEY, f"sample-1|{due_ms}")
     assert timer.headers["Nats-Schedule"] == f"@at {format_time(due_ms)}"
-    assert caused(decision) == caused(state) == ("sample-1", "sample-1")
+    assert caused(decision) == ("sample-1", "sample-1")
 
-    stored = StateStored.from_json(state.data)
-    assert stored == StateStored(
+    assert stored_state(decision) == StateStored(
         state_schema=SCHEMA,
         applied_sequence=first.sequence,
         cause="sample-1",
@@ -113,8 +110,8 @@ async def test_the_causes_of_an_input_are_those_of_what_follows(nats_server: Nat
         answer_id = message.headers["ce-id"]
         _, applied = await inbox(nats_server, answer_id)
         await handle(decider, applied)
-    _, later, state = await decisions(nats_server)
-    assert caused(later) == caused(state) == (answer_id, "sample-1")
+    _, later = await decisions(nats_server)
+    assert caused(later) == (answer_id, "sample-1")
 
 
 class MeetingBus(Bus):
@@ -203,23 +200,22 @@ async def test_a_batch_that_expects_another_state_leaves_nothing(nats_server: Na
         revision = log[-1].sequence
 
         def batch(expected: int) -> list[Outgoing]:
-            decided = ScalingDecided.from_json(log[0].data)
+            decided = ScalingDecided.from_json(log[-1].data)
             decision = bus.event(decided, KEY, cause=second)
             other = bus.event(decided, KEY, cause=second, ordinal=1)
-            state = StateStored.from_json(log[-1].data)
-            stored = bus.event(state, KEY, event_type="state.autoscaler", cause=second)
-            return [decision, other, expecting(stored, expected)]
+            return [expecting(decision, expected, PLACES), other]
 
         for wrong in (0, revision - 1, revision + 1):
             with pytest.raises(WrongSequenceError):
                 await bus.commit(batch(wrong))
             assert await decisions(nats_server) == log
-        in_flight = replace(batch(revision)[0], subject=STATE)
+        first, other = batch(revision)
+        in_flight = [first, expecting(other, revision)]
         with pytest.raises(WrongSequenceError):  # what a replicated stream says of another's write
-            await bus.commit([in_flight, *batch(revision)[1:]])
+            await bus.commit(in_flight)
         assert await decisions(nats_server) == log
         stored = await bus.commit(batch(revision))
-        assert stored.sequence == revision + 3, "what was rejected has no place in the log"
+        assert stored.sequence == revision + 2, "what was rejected has no place in the log"
 
 
 async def forget_ids(server: NatsServer, bus: Bus) -> None:
@@ -228,7 +224,7 @@ async def forget_ids(server: NatsServer, bus: Bus) -> None:
         config = (await api(admin, f"STREAM.INFO.{Stream.DECISIONS}"))["config"]
         shorter = config | {"duplicate_window": 10**8}
         await api(admin, f"STREAM.UPDATE.{Stream.DECISIONS}", shorter)
-    decided = ScalingDecided.from_json((await decisions(server))[0].data)
+    decided = ScalingDecided.from_json((await decisions(server))[-1].data)
     probe = bus.event(decided, KEY._replace(name="probe"), id="probe")
     await bus.publish(probe)
 
@@ -282,7 +278,7 @@ async def test_the_inputs_of_a_key_are_a_chain(nats_server: NatsServer) -> None:
     decided = [message for message in log if message.subject == DECIDED]
     assert desired(log) == [1, 2, 3]
     assert [state.decision_id for state in chain] == [id_of(message) for message in decided]
-    assert [message.subject for message in log].count(STATE) == 1, "one state a key"
+    assert [message.subject for message in log] == [DECIDED] * 3, "one message a decision"
 
 
 async def test_a_state_of_the_layout_before_is_read_and_none_older(

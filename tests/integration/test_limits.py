@@ -124,12 +124,12 @@ async def test_a_store_that_is_full_altogether_refuses_decisions_and_goes_on_wit
             decision_id="",
             state={"text": TEXT},
         )
-        return bus.event(stored, key(number), event_type="state.autoscaler", id=f"s{number}")
+        return bus.event(stored, key(number), event_type="state.decided", id=f"s{number}")
 
     async with small_server.bus(Service.AUTOSCALER) as bus:
         count = await publish_until_full(bus, lambda number: state(bus, number))
         for number in range(count):
-            place = subject("state.autoscaler", key(number))
+            place = subject("state.decided", key(number))
             message = await last_message(bus.connection, "DECISIONS", place)
             assert message is not None
             assert message.data == state(bus, number).body

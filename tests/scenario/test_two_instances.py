@@ -4,13 +4,9 @@ The same input, down to ids and times, is fed to one instance and to two, each a
 at a server of its own. Policies only advise, so that nothing but the input leads to a decision.
 """
 
-import contextlib
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -27,11 +23,12 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import MODE, ApplyMode
 from inferbus_contracts.resources.kinds import key_of
 from inferbus_contracts.services import Service
-from inferbus_contracts.topology import PARTITIONS, durable_name, inbox_stream
+from inferbus_contracts.topology import inbox_stream
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.clock import real_now_ms
 from tests.scenario.fleet import mix_manifests
 from tests.support.eventually import eventually
+from tests.support.instances import running_instances, until_waiting
 from tests.support.ledger import Event, read_ledger
 from tests.support.nats import NatsServer, running_server
 from tests.support.platform import SCALING_METRIC, model_manifests
@@ -153,7 +150,7 @@ async def decisions(
         async with server.bus(Service.SPEC_WATCHER) as bus:
             for spec, key in specs(service):
                 await bus.publish(bus.event(spec, key, id=spec.uid))
-        with running(server, service, instances):
+        with running_instances(server, service, instances):
             await until_waiting(server, service, len(instances))
             async with server.bus(writer) as bus:
                 for number, (data, key, time_ms) in enumerate(events):
@@ -172,38 +169,6 @@ def bodies_by_key(made: Sequence[Event]) -> dict[str, list[bytes]]:
     for decision in made:
         found.setdefault(str(decision.key), []).append(decision.data.to_json())
     return found
-
-
-@contextlib.contextmanager
-def running(server: NatsServer, service: Service, instances: Sequence[str]) -> Iterator[None]:
-    """So many processes of a service."""
-    binary = Path(sys.executable).parent / f"inferbus-{service}"
-    processes = [
-        subprocess.Popen([binary], env=server.environment(instance)) for instance in instances
-    ]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait()
-
-
-async def until_waiting(server: NatsServer, service: Service, instances: int) -> None:
-    """Wait until every instance asks for work of every partition."""
-    async with server.connection() as connection:
-
-        async def waiting() -> bool:
-            polls = [
-                (await api(connection, f"CONSUMER.INFO.{inbox_stream(service)}.{name}"))[
-                    "num_waiting"
-                ]
-                for name in (durable_name(service, number) for number in range(PARTITIONS))
-            ]
-            return all(number == instances for number in polls)
-
-        await eventually(waiting, 30)
 
 
 async def until_handled(server: NatsServer, service: Service, events: int) -> None:

@@ -39,6 +39,7 @@ _NO_MESSAGE: Any = None
 class Count:
     """The effect that says how far the count has come."""
 
+    key: str
     data: ScalingDecided
 
 
@@ -52,10 +53,21 @@ def in_an_hour(event: Received[EventData]) -> Sequence[SetTimer]:
     return (SetTimer(event.time_ms + HOUR_MS, "look again"),)
 
 
-def counting(bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA) -> Decider:
-    """The decider; its state names the input before, and the layout `schema`."""
+def counting(
+    bus: Bus,
+    timers: Timers = no_timers,
+    schema: int = SCHEMA,
+    state_key: ObjectKey | None = None,
+    *,
+    says: bool = True,
+) -> Decider:
+    """The decider; its state names the input before, and the layout `schema`.
 
-    def decide(_: ObjectKey, event: Received[EventData], before: StateStored | None) -> Verdict:
+    Each key is counted by itself, or all of them under `state_key`. It keeps the numbers to itself
+    unless it `says` them.
+    """
+
+    def decide(key: ObjectKey, event: Received[EventData], before: StateStored | None) -> Verdict:
         if before is not None:
             check_schema(before.state, schema)
         count = before.state["count"] if before else 0
@@ -64,17 +76,20 @@ def counting(bus: Bus, timers: Timers = no_timers, schema: int = SCHEMA) -> Deci
             "count": count + 1,
             "previous": before.cause if before else "",
         }
-        return Verdict(state, (_said(count), *timers(event)))
+        decided = (said(key, count),) if says else ()
+        return Verdict(state, (*decided, *timers(event)))
 
-    return Decider(bus, schema, decide, lambda event: event.key, CollectorRegistry())
+    return Decider(bus, schema, decide, lambda event: state_key or event.key, CollectorRegistry())
 
 
-def _said(count: int) -> Count:
+def said(key: ObjectKey, count: int) -> Count:
+    """The decision that follows the `count`-th input."""
     record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="d", input={})
     return Count(
+        str(key),
         ScalingDecided(
             current=count, desired=count + 1, target_uid="u", target_generation=1, record=record
-        )
+        ),
     )
 
 

@@ -8,11 +8,11 @@ and the state that stands is that of the last one. A decision that was lost or m
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.canonical import digest
-from inferbus_contracts.catalog import Stream
+from inferbus_contracts.catalog import EVENTS, Stream
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
     DecisionRecord,
@@ -25,10 +25,18 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import ROOT
-from inferbus_contracts.topology import DEAD_LETTER_ROOT, DEAD_LETTERS, INBOX_EVENTS, inbox_stream
+from inferbus_contracts.topology import (
+    DEAD_LETTER_ROOT,
+    DEAD_LETTERS,
+    INBOX_EVENTS,
+    inbox_stream,
+    is_timer,
+    state_type,
+)
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower, Start
 from inferbus_shared.bus.messages import Delivered, Received
+from inferbus_shared.bus.states import stored_state
 
 Event = Received[EventData]
 
@@ -46,6 +54,7 @@ class Ledger:
     decisions: Sequence[Event]
     """Of all keys and deciders, in the order of the log."""
     states: Sequence[Event]
+    """In the order of the log; those that ride on a decision are told by it."""
     answers: Sequence[Event]
     """`scaling.applied`."""
     changes: Sequence[Event]
@@ -67,12 +76,13 @@ def record_of(decision: Event) -> DecisionRecord:
 
 async def read_ledger(bus: Bus) -> Ledger:
     """What stands there now. `bus` is that of the command line."""
-    decided = await _standing(bus, Stream.DECISIONS)
-    facts = await _standing(bus, Stream.FACTS)
+    decisions = [message async for message in _messages(bus, Stream.DECISIONS, ROOT)]
+    decided = await _read(bus, decisions)
+    facts = await _read(bus, [message async for message in _messages(bus, Stream.FACTS, ROOT)])
     kinds = ScalingDecided | ScalingDemanded | ScalingAllocated
     return Ledger(
         decisions=[event for event in decided if isinstance(event.data, kinds)],
-        states=[event for event in decided if isinstance(event.data, StateStored)],
+        states=await _states(bus, decisions),
         answers=[event for event in facts if isinstance(event.data, ScalingApplied)],
         changes=[event for event in facts if isinstance(event.data, SpecChanged)],
         inboxes={
@@ -144,20 +154,27 @@ def _wrong_order(before: Event, after: Event, ledger: Ledger) -> Iterator[str]:
 
 def _named_before(decision: Event) -> str:
     """The decision that the record says was the last one when it was made."""
-    return str(record_of(decision).input["facts"].get("decision_id", ""))
+    record = record_of(decision)
+    facts = record.input["facts"]
+    if record.target is not None:
+        return str(facts.get("decision_ids", {}).get(record.target, ""))
+    return str(facts.get("decision_id", ""))
 
 
 def _wrong_states(ledger: Ledger) -> Iterator[str]:
     states = {(_decider_of(state), str(state.key)): state for state in ledger.states}
     for chain in _chains(ledger.decisions):
         last, record = chain[-1], record_of(chain[-1])
-        state = states.get((record.decider, str(last.key)))
+        together = record.target is not None
+        state = states.get((record.decider, record.policy if together else str(last.key)))
         if state is None:
             yield f"{last.key} was decided about and has no state"
             continue
         assert isinstance(state.data, StateStored)
-        if state.data.decision_id != last.id:
-            yield f"the state of {last.key} names {state.data.decision_id}, not {last.id}"
+        ids = state.data.decision_ids or {}
+        named = ids.get(str(last.key)) if together else state.data.decision_id
+        if named != last.id:
+            yield f"the state of {last.key} names {named}, not {last.id}"
         if state.data.cause == record.causes[0] and digest(state.data.state) != record.state_after:
             yield f"the state of {last.key} is not the one that {last.id} says"
     yield from _unheard(ledger, states)
@@ -167,16 +184,17 @@ def _unheard(ledger: Ledger, states: dict[tuple[str, str], Event]) -> Iterator[s
     """Replicas that changed are always remembered by the decider of that target."""
     for (decider, key), state in states.items():
         assert isinstance(state.data, StateStored)
+        applied = state.data.applied_sequences or {key: state.data.applied_sequence}
         for event in ledger.inboxes[decider].values():
-            told = isinstance(event.data, ScalingApplied) and str(event.key) == key
-            if not told or event.sequence <= state.data.applied_sequence:
+            told = isinstance(event.data, ScalingApplied) and str(event.key) in applied
+            if not told or event.sequence <= applied[str(event.key)]:
                 continue
             if event.data.outcome is ApplyOutcome.APPLIED:  # type: ignore[attr-defined]
                 yield f"the state of {key} doesn't know of its answer {event.id}"
 
 
 def _decider_of(state: Event) -> str:
-    return state.envelope.type.removeprefix(f"{StateStored.event_type}.")
+    return EVENTS[state.envelope.type].writer.value
 
 
 def _expected_answers(decisions: Iterable[Event]) -> Iterator[tuple[str, str]]:
@@ -243,13 +261,21 @@ async def _inbox(bus: Bus, decider: Service) -> list[Event]:
     )
 
 
-async def _standing(bus: Bus, stream: Stream) -> list[Event]:
-    """The events of a stream; timers, which are no events yet, are passed over."""
-    return [
-        await bus.read(message)
-        async for message in _messages(bus, stream, ROOT)
-        if not message.subject.startswith(f"{ROOT}.timer.")
-    ]
+async def _read(bus: Bus, messages: Iterable[Delivered]) -> list[Event]:
+    """The events in messages; timers, which are no events yet, are passed over."""
+    return [await bus.read(message) for message in messages if not is_timer(message.subject)]
+
+
+async def _states(bus: Bus, messages: Iterable[Delivered]) -> list[Event]:
+    """The states that stand by themselves or ride on a decision, in order."""
+    found: list[Event] = []
+    for message in messages:
+        state = None if is_timer(message.subject) else stored_state(message)
+        if state is not None:
+            event = await bus.read(message)
+            type_ = state_type(EVENTS[event.envelope.type].writer)
+            found.append(replace(event, envelope=replace(event.envelope, type=type_), data=state))
+    return found
 
 
 async def _messages(bus: Bus, stream: str, root: str) -> AsyncIterator[Delivered]:

@@ -17,6 +17,7 @@ from inferbus_contracts.admission.rule import (
     warning,
 )
 from inferbus_contracts.errors import ErrorCode
+from inferbus_contracts.resources.annotations import OBJECTIVE
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy
 from inferbus_contracts.resources.metadata import ObjectReference
 from inferbus_contracts.resources.metric_sources import PolicyMetric
@@ -100,8 +101,8 @@ def policy_named(resource: AutoscalingPolicyBinding) -> Iterator[Finding]:
 
 
 def metrics_present(resource: AutoscalingPolicy) -> Findings:
-    """Required, unless roles bring their own (rule 6)."""
-    if resource.spec.disaggregated_target is not None:
+    """Required, unless roles bring their own (rule 6) or an objective takes their place."""
+    if resource.spec.disaggregated_target is not None or OBJECTIVE in resource.annotations:
         return ()
     return policy.metrics_present(resource.spec, "spec")
 

@@ -30,10 +30,22 @@ LATENCY_BOUNDS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 
 """Upper bounds of the latency histograms, milliseconds."""
 
 
-class DemandObserved(EventData):
-    """One second of traffic to a target, as one router saw it; only while there is traffic."""
+class DemandTotals(EventData):
+    """What one router has counted for a target, over all models, since it started.
 
-    event_type: ClassVar[str] = "demand.observed"
+    Whoever reads them may leave out events: the difference of two is what came between them.
+    """
+
+    arrivals: int = 0
+    completions: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    ttft_ms_buckets: list[int] = Field(default_factory=list)
+    """As those of `ModelDemand`."""
+
+
+class RouterDemand(EventData):
+    """Traffic to a target during one interval, as one router saw it."""
 
     router: str
     interval_start_ms: int
@@ -41,8 +53,17 @@ class DemandObserved(EventData):
     models: list[ModelDemand]
 
 
-class DemandSummed(DemandObserved):
-    """Ten seconds of the same, kept for weeks."""
+class DemandObserved(RouterDemand):
+    """One second; only while there is traffic."""
+
+    event_type: ClassVar[str] = "demand.observed"
+
+    totals: DemandTotals | None = None
+    """With the interval included."""
+
+
+class DemandSummed(RouterDemand):
+    """Ten seconds, kept for weeks."""
 
     event_type: ClassVar[str] = "demand.summed"
 

@@ -7,6 +7,11 @@ from pydantic import Field
 
 from inferbus_contracts.base import EventData
 
+OUTPUT_TOKENS = "output-tokens"
+"""Beside a mix's metrics: tokens that were generated, per second."""
+WAITING_REQUESTS = "waiting-requests"
+"""Beside a mix's metrics: requests that wait in the engines."""
+
 
 class MetricKind(StrEnum):
     """How a value came about, and so what may be done with it."""
@@ -51,12 +56,14 @@ class TargetSample(EventData):
     missing: list[str] = Field(default_factory=list)
     """Ready pods that could not be scraped."""
     problems: list[str] = Field(default_factory=list)
+    beside: list[MetricAggregate] | None = None
+    """What no policy asked for; of a mix: `OUTPUT_TOKENS` and `WAITING_REQUESTS`."""
 
 
 class MetricsSampled(EventData):
     """One round over the targets of a policy.
 
-    Keyed by the target; by the policy where the policy mixes several targets.
+    Keyed by the target; by the policy where it mixes targets, or keeps roles in proportion.
     """
 
     event_type: ClassVar[str] = "metrics.sampled"
@@ -67,3 +74,14 @@ class MetricsSampled(EventData):
     window_ms: int
     """Length of the window of rates and quantiles."""
     targets: list[TargetSample]
+
+
+class MetricsAssessed(EventData):
+    """What keeps the samples of a policy from being whole; written when that changes."""
+
+    event_type: ClassVar[str] = "metrics.assessed"
+
+    policy_uid: str
+    """Of the policy (binding): a namesake that comes later is another one."""
+    problems: list[str] = Field(default_factory=list)
+    """Which pod, page or query of which target, and why; empty where nothing is wrong any more."""

@@ -68,6 +68,8 @@ class DecisionRecord(EventData):
     policy: str
     """Key of the policy."""
     policy_digest: str
+    target: str | None = None
+    """Key of the target, where the same input led to decisions about others too."""
     input: dict[str, Any]
     """The core's whole input: event, facts, state before; what `replay` computes again."""
     inbox_sequence: int = 0
@@ -96,7 +98,20 @@ class ScalingDecided(EventData):
     target_uid: str
     target_generation: int
     """The generation this was computed from: the scale request is conditional on it."""
+    companions: list[str] | None = None
+    """Keys of the other roles of the same object that the same input led to decisions about: what
+    these change of the object leaves this decision valid."""
     record: DecisionRecord
+
+
+class CapacitySource(StrEnum):
+    """Where it is known from what one replica of each target of a mix serves."""
+
+    ANNOTATION = "annotation"
+    PROFILE = "profile"
+    """The accelerators that the pods ask for."""
+    LEARNED = "learned"
+    """The rates that were held while requests waited."""
 
 
 class TargetOption(EventData):
@@ -115,6 +130,8 @@ class TargetOption(EventData):
     """What one replica serves, in capacity units."""
     schedulable: int | None = None
     """The most replicas that can be scheduled now; None when not known to be limited."""
+    probe: bool | None = None
+    """Whether one more than `schedulable` may be tried, which isn't counted on; None: no."""
     startup_ms: int = 0
 
 
@@ -131,6 +148,8 @@ class ScalingDemanded(EventData):
     mode: Mode = Mode.STABLE
     apply: str = "auto"
     cost_expansion_rate_percent: int = 200
+    capacity_source: CapacitySource | None = None
+    """None: all replicas are taken to be equal."""
     targets: list[TargetOption]
     record: DecisionRecord
 

@@ -37,6 +37,9 @@ class PodFact(EventData):
     """When it was created; None where unknown."""
     ready_since_ms: int | None = None
     """When it last became ready; `ready_since_ms - starting_since_ms` is its start-up time."""
+    unplaced_since_ms: int | None = None
+    """Since when it waits for a node that takes it: it isn't scheduled, or its node can't start a
+    container that never ran; None where that isn't so."""
     models: list[str] = Field(default_factory=list)
     """Names its engine reports under /v1/models, adapters included; empty when not known."""
     message: str = ""

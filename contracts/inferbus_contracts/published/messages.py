@@ -62,7 +62,14 @@ CLOUD_EVENT_HEADERS: dict[str, Any] = {
         },
         "traceparent": {"type": "string", "description": "W3C trace context."},
         "content-type": {"const": "application/json"},
-        "Nats-Msg-Id": {"type": "string", "description": "Equal to `ce-id`."},
+        "Nats-Msg-Id": {
+            "type": "string",
+            "description": "Equal to `ce-id`; on a message with a state, the id of that state.",
+        },
+        "inferbus-state": {
+            "type": "string",
+            "description": "On a decision: the state of its key, the JSON of a `StateStored`.",
+        },
     },
 }
 

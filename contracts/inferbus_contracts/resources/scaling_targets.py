@@ -4,6 +4,7 @@ Invariant: `AutoscalingPolicyBindingSpec.homogeneous` and `.heterogeneous` are t
 whichever version's name it was written under (autoscaling spec 1.3 and 1.4).
 """
 
+from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
@@ -16,7 +17,13 @@ from inferbus_contracts.resources.metric_sources import (
     PodSource,
     PolicyMetric,
 )
-from inferbus_contracts.resources.scalars import Count, MaxReplicas, Quantity, Replicas
+from inferbus_contracts.resources.scalars import (
+    Count,
+    MaxReplicas,
+    Quantity,
+    Replicas,
+    parse_quantity,
+)
 
 
 class SubTarget(ResourcePart):
@@ -99,6 +106,16 @@ class RatioConstraint(ResourcePart):
     denominator_role: str
     min_ratio: Quantity
     max_ratio: Quantity
+
+    def allows(self, numerator: int, denominator: int) -> bool:
+        """Whether so many replicas of the two roles are in proportion, in exact numbers.
+
+        Both may be zero; where one is, nothing can be served. (autoscaling spec 1.4, D13)
+        """
+        if not (numerator and denominator):
+            return numerator == denominator
+        ratio = Fraction(numerator, denominator)
+        return parse_quantity(self.min_ratio) <= ratio <= parse_quantity(self.max_ratio)
 
 
 class DisaggregatedTarget(ResourcePart):

@@ -43,7 +43,7 @@ def read_intents(
     """What one object asks for, if nothing else wanted its targets; empty for a bare policy.
 
     Of several targets in one object the first counts in the order of autoscaling spec 2.1: mix,
-    single, roles (each role is an intent of its own). Raises `ProblemsError` when the bound policy
+    single, roles (all of them in one intent, by name). Raises `ProblemsError` when the bound policy
     is missing or a target has no name.
     """
     if isinstance(item.resource, AutoscalingPolicyBinding):
@@ -84,14 +84,13 @@ def _read(
         target = _target(owner, single, "spec.target")
         yield ScalingIntent(owner=owner, policy=policy, body=body, targets=(target,))
     elif roles is not None:
-        for name in sorted(roles.roles):
-            yield ScalingIntent(
-                owner=owner,
-                policy=policy,
-                body=body,
-                targets=(_role(owner, roles, name),),
-                ratio=roles.ratio_constraint,
-            )
+        yield ScalingIntent(
+            owner=owner,
+            policy=policy,
+            body=body,
+            targets=tuple(_role(owner, roles, name) for name in sorted(roles.roles)),
+            ratio=roles.ratio_constraint,
+        )
 
 
 def _mixed(owner: PolicyObject, mix: HeterogeneousTarget) -> tuple[IntentTarget, ...]:

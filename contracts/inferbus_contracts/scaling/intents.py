@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import OBJECTIVE
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy, PolicyBody
 from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.resources.scaling_targets import (
@@ -50,7 +51,7 @@ class IntentTarget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingIntent:
-    """One policy as it applies to its target, or to a mix of targets."""
+    """One policy as it applies to its target, to a mix of targets, or to roles of one workload."""
 
     owner: PolicyObject
     """The binding, or the policy that names its own target: whose key the decisions carry."""
@@ -62,6 +63,17 @@ class ScalingIntent:
     """The targets share one load, and the optimizer splits it."""
     cost_expansion_rate_percent: int = 200
     ratio: RatioConstraint | None = None
+    """Of the roles; None where any proportion will do."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether the targets are roles that carry a load each, and are decided about together."""
+        return len(self.targets) > 1 and not self.mix
+
+    @property
+    def key(self) -> ObjectKey:
+        """What samples and the decider's state are keyed by: one target, or the owner of more."""
+        return self.owner.key if self.mix or self.joint else self.targets[0].key
 
     @property
     def identity(self) -> str:
@@ -70,11 +82,19 @@ class ScalingIntent:
             return self.owner.identity
         return f"{self.owner.identity}/{self.policy.identity}"
 
-    @property
-    def metrics(self) -> Sequence[PolicyMetric]:
-        """What the targets are scaled by: a role's own metrics, else the policy's."""
-        role = self.targets[0].role
-        return (role.metrics if role else None) or self.body.metrics
+    def metrics_of(self, target: IntentTarget) -> Sequence[PolicyMetric]:
+        """What a target of the intent is scaled by: a role's own metrics, else the policy's.
+
+        A role with fixed replicas has nothing to decide (autoscaling spec 5.1).
+        """
+        if target.role is None:
+            return self.body.metrics
+        return () if target.role.fixed else target.role.metrics or self.body.metrics
+
+    def by_objective(self, target: IntentTarget) -> bool:
+        """Whether the objective alone says how to scale; of fixed replicas it says nothing."""
+        is_fixed = target.role is not None and target.role.fixed
+        return OBJECTIVE in self.annotations and not is_fixed and not self.metrics_of(target)
 
     @property
     def annotations(self) -> dict[str, str]:

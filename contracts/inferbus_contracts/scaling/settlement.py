@@ -23,6 +23,8 @@ class Settled:
     """Oldest first."""
     owners: Mapping[ObjectKey, ScalingIntent] = field(default_factory=dict)
     """The intent of each target."""
+    keyed: Mapping[ObjectKey, ScalingIntent] = field(default_factory=dict)
+    """Each intent by what its samples and its decider's state are keyed by."""
     problems: Mapping[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
     """By policy or binding."""
 
@@ -93,7 +95,8 @@ def settle(objects: Mapping[ObjectKey, PolicyObject]) -> Settled:
             continue
         winners.append(wish)
         owners |= {target.key: wish for target in wish.targets}
-    return Settled(intents=tuple(winners), owners=owners, problems=problems)
+    keyed = {intent.key: intent for intent in winners}
+    return Settled(intents=tuple(winners), owners=owners, keyed=keyed, problems=problems)
 
 
 def scaled_roles(owners: Iterable[ObjectKey]) -> dict[ObjectKey, frozenset[str]]:

@@ -3,6 +3,7 @@
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.outcomes import Decide, Demand
+from inferbus_autoscaler.policy_room import room_of
 from inferbus_autoscaler.policy_standing import standing
 from inferbus_autoscaler.record import CoreInput, record_of
 from inferbus_autoscaler.state import TargetState
@@ -25,6 +26,7 @@ def announcement(
                 mode=found.mode,
                 apply=policy.apply.value,
                 cost_expansion_rate_percent=policy.cost_expansion_rate_percent,
+                capacity_source=policy.capacity_source,
                 targets=options_of(after, policy, given.facts),
                 record=record,
             ),
@@ -55,6 +57,7 @@ def options_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> list[Ta
         if target is None:
             continue
         stands = standing(state, target)
+        room = room_of(state.rooms, target)
         options.append(
             TargetOption(
                 target=member.key,
@@ -65,7 +68,8 @@ def options_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> list[Ta
                 max_replicas=member.max_replicas,
                 cost=member.cost,
                 capacity=member.capacity,
-                schedulable=target.schedulable,
+                schedulable=room.limit if room else None,
+                probe=True if room and room.probing else None,
                 startup_ms=target.startup_ms,
             )
         )

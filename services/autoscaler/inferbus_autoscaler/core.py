@@ -14,22 +14,25 @@ from inferbus_autoscaler.events import Demanded, Event, Sampled
 from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.outcomes import Decide, Demand, Effect
 from inferbus_autoscaler.policy_compat import evaluate_compat
-from inferbus_autoscaler.policy_default import evaluate_again, evaluate_sample, next_change
-from inferbus_autoscaler.policy_emission import decision_of, worth_saying
+from inferbus_autoscaler.policy_default import (
+    evaluate_again,
+    evaluate_pending,
+    evaluate_sample,
+    next_change,
+)
+from inferbus_autoscaler.policy_emission import decision_of, with_decision, worth_saying
 from inferbus_autoscaler.policy_limits import binding
-from inferbus_autoscaler.policy_standing import answered, with_live_targets
+from inferbus_autoscaler.policy_mix import counted_in, observed_mix, with_learned
+from inferbus_autoscaler.policy_objective import evaluate_objective, next_look
+from inferbus_autoscaler.policy_standing import NOT_NOW, after_answer, answered, with_live_targets
 from inferbus_autoscaler.record import CoreInput
-from inferbus_autoscaler.state import LastDecision, TargetState
-from inferbus_contracts.deciding import Applied, ClearTimer, SetTimer, Woken, no_decision
-from inferbus_contracts.events.scaling import ApplyOutcome, DecisionRecord, Limiter
+from inferbus_autoscaler.roles import decide_roles
+from inferbus_autoscaler.state import TargetState
+from inferbus_autoscaler.timers import timer_effects
+from inferbus_contracts.deciding import Applied, ClearTimer, Woken, no_decision
+from inferbus_contracts.events.scaling import DecisionRecord
 
 Effects = tuple[Effect, ...]
-
-_AGAIN = frozenset({ApplyOutcome.CONFLICT, ApplyOutcome.FAILED})
-"""Answers after which the decision counts as never made."""
-
-_NOT_NOW = frozenset({ApplyOutcome.FAILED, ApplyOutcome.FROZEN})
-"""Answers that are no ground to try at once: the next sample does."""
 
 
 def decide(
@@ -37,20 +40,29 @@ def decide(
 ) -> tuple[TargetState, Effects]:
     """The state after `event`, and what is to be done; `now_ms` is the key's virtual time.
 
-    `facts.policy` must have passed `policy_check.problems_of`. Demand events change nothing. A key
-    without policy or target forgets everything.
+    `facts.policy` must have passed `policy_check.problems_of`. A key without policy or target
+    forgets everything.
     """
-    if isinstance(event, Demanded):
-        return state, ()
     policy = _live_policy(facts)
+    if isinstance(event, Demanded) and not _heeds(policy, event):
+        return state, ()
     if policy is None:
         return TargetState(), (ClearTimer(),) if state.timer_ms is not None else ()
     given = CoreInput(state=state, event=event, facts=facts, now_ms=now_ms)
     now_ms = max(now_ms, state.changed_ms)
     after = _owned(state, policy, facts)
+    if policy.joint:
+        return decide_roles(given, policy, after, now_ms)
+    if policy.mix and policy.compat is None:
+        if isinstance(event, Sampled):
+            after = observed_mix(after, policy, facts, event, now_ms)
+        policy = with_learned(policy, facts, after)
+        after = counted_in(after, policy)
     found: Evaluation | None
-    if isinstance(event, Sampled):
-        found = _sampled(after, policy, facts, event, now_ms)
+    if isinstance(event, Demanded):
+        after, found = _demanded(after, policy, facts, event, now_ms)
+    elif isinstance(event, Sampled):
+        after, found = _sampled(after, policy, facts, event, now_ms)
     elif isinstance(event, Applied):
         after, found = _applied(after, policy, facts, event, now_ms)
     else:
@@ -67,7 +79,7 @@ def recompute(record: DecisionRecord) -> bytes:
     given = CoreInput.from_dict(record.input)
     _, effects = decide(given.state, given.event, given.facts, given.now_ms)
     for effect in effects:
-        if isinstance(effect, Decide | Demand):
+        if isinstance(effect, Decide | Demand) and record.target in (None, effect.key):
             return effect.data.to_json()
     raise no_decision(record.version)
 
@@ -75,6 +87,21 @@ def recompute(record: DecisionRecord) -> bytes:
 def _live_policy(facts: Facts) -> PolicyFacts | None:
     policy = facts.policy and with_live_targets(facts.policy, facts.targets)
     return policy if policy and policy.targets else None
+
+
+def _heeds(policy: PolicyFacts | None, event: Demanded) -> bool:
+    """Whether an event about traffic says anything to a policy."""
+    if policy is None or policy.joint or policy.compat is not None:
+        return False
+    return policy.objective is not None or event.held > 0
+
+
+def _demanded(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Demanded, now_ms: int
+) -> tuple[TargetState, Evaluation | None]:
+    if policy.objective is not None:
+        return evaluate_objective(state, policy, facts, event, now_ms)
+    return state, evaluate_pending(state, policy, facts, event.at_ms, now_ms)
 
 
 def _owned(state: TargetState, policy: PolicyFacts, facts: Facts) -> TargetState:
@@ -88,16 +115,18 @@ def _owned(state: TargetState, policy: PolicyFacts, facts: Facts) -> TargetState
 
 def _sampled(
     state: TargetState, policy: PolicyFacts, facts: Facts, event: Sampled, now_ms: int
-) -> Evaluation | None:
+) -> tuple[TargetState, Evaluation | None]:
     if policy.compat is None:
         own = state if state.compat is None else replace(state, compat=None)
-        return evaluate_sample(own, policy, facts, event, now_ms)
+        if policy.objective is not None:
+            return evaluate_objective(own, policy, facts, event, now_ms)
+        return own, evaluate_sample(own, policy, facts, event, now_ms)
     last = state.decision
     if last and last.applying and now_ms - last.decided_ms < facts.settings.repeat_ms:
-        return None
+        return state, None
     if facts.policy is None or len(policy.targets) < len(facts.policy.targets):
-        return None
-    return evaluate_compat(state, policy, facts, event, now_ms)
+        return state, None
+    return state, evaluate_compat(state, policy, facts, event, now_ms)
 
 
 def _applied(
@@ -108,11 +137,10 @@ def _applied(
         return state, None
     after = answered(state, event)
     if after.decision is not None and event.decision_id == facts.decision_id and not policy.mix:
-        decision = replace(after.decision, applying=False)
-        after = replace(after, decision=None if event.outcome in _AGAIN else decision)
-    if policy.compat is not None or event.outcome in _NOT_NOW:
+        after = replace(after, decision=after_answer(after.decision, event.outcome))
+    if policy.compat is not None or event.outcome in NOT_NOW:
         return after, None
-    return after, evaluate_again(after, policy, facts, now_ms)
+    return _again(after, policy, facts, event, now_ms)
 
 
 def _woken(
@@ -123,7 +151,15 @@ def _woken(
     after = replace(state, timer_ms=None)
     if policy.compat is not None:
         return after, None
-    return after, evaluate_again(after, policy, facts, now_ms)
+    return _again(after, policy, facts, event, now_ms)
+
+
+def _again(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Event, now_ms: int
+) -> tuple[TargetState, Evaluation | None]:
+    if policy.objective is not None:
+        return evaluate_objective(state, policy, facts, event, now_ms)
+    return state, evaluate_again(state, policy, facts, now_ms)
 
 
 def _concluded(
@@ -143,27 +179,18 @@ def _concluded(
             new,
             found,
             apply=policy.apply,
-            sampled=isinstance(given.event, Sampled),
+            sampled=isinstance(given.event, Sampled | Demanded),
             repeat_ms=facts.settings.repeat_ms,
         )
-        after = _with_decision(found.state, new, policy, now_ms) if said else found.state
+        after = with_decision(found.state, new, policy, now_ms) if said else found.state
         after = _with_timer(after, policy, facts, found, now_ms)
     if after == given.state:
         return given.state, ()
     after = replace(after, changed_ms=now_ms)
-    effects = _timer_effects(given, after, found)
+    effects = timer_effects(given, after, binding(found.steps) if found else "")
     if found is None or not said:
         return after, effects
     return after, (announcement(given, policy, found, after), *effects)
-
-
-def _with_decision(
-    state: TargetState, new: LastDecision, policy: PolicyFacts, now_ms: int
-) -> TargetState:
-    history = state.history
-    if new.applying and state.compat is None:
-        history = history.with_replicas(new.desired, now_ms, policy.most_stamps)
-    return replace(state, decision=new, history=history)
 
 
 def _with_timer(
@@ -171,17 +198,6 @@ def _with_timer(
 ) -> TargetState:
     timer_ms = None
     if policy.compat is None and found.limited:
-        timer_ms = next_change(state, policy, facts, now_ms)
+        look = next_change if policy.objective is None else next_look
+        timer_ms = look(state, policy, facts, now_ms)
     return state if timer_ms == state.timer_ms else replace(state, timer_ms=timer_ms)
-
-
-def _timer_effects(given: CoreInput, after: TargetState, found: Evaluation | None) -> Effects:
-    set_ms = given.state.timer_ms
-    if isinstance(given.event, Woken) and given.event.due_ms == set_ms:
-        set_ms = None
-    if after.timer_ms == set_ms:
-        return ()
-    if after.timer_ms is None:
-        return (ClearTimer(),)
-    ends = Limiter.FREEZE if given.facts.frozen else binding(found.steps if found else ())
-    return (SetTimer(after.timer_ms, f"{ends} ends"),)

@@ -5,10 +5,17 @@ workload.observed and control.*; what a decision used of it is embedded in its r
 default never changes its meaning: fields at their default are left out of the JSON.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inferbus_autoscaler.stamps import MOST_STAMPS
-from inferbus_contracts.resources.annotations import ApplyMode, Compat
+from inferbus_contracts.events.scaling import CapacitySource
+from inferbus_contracts.resources.annotations import (
+    ApplyMode,
+    CapacityUnit,
+    Compat,
+    ObjectiveMetric,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +79,39 @@ class PolicyTarget:
     """Cost of one replica in the policy's own unit; mixes only."""
     capacity: float = 1.0
     """Capacity units of one replica, above 0; mixes only. 1 carries one metric target's worth."""
+    metrics: tuple[MetricTarget, ...] | None = None
+    """Of a role that brings its own; None: the policy's."""
+
+    @property
+    def fixed(self) -> bool:
+        """The bounds leave nothing to decide."""
+        return self.min_replicas == self.max_replicas
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioFacts:
+    """In what proportion two roles are to be (autoscaling spec 1.4, ratioConstraint)."""
+
+    numerator: str
+    """Key of the role."""
+    denominator: str
+    least: str
+    """Quantity, as written: the bounds are exact."""
+    most: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveFacts:
+    """What requests may have to wait, and what is known of a replica."""
+
+    late_share: float
+    """Of requests that may be late, above 0 and below 1."""
+    limit_ms: int
+    """Above 0."""
+    metric: ObjectiveMetric
+    capacity: float | None = None
+    """What one replica (of a mix: one capacity unit) serves per second; None: nobody said."""
+    unit: CapacityUnit = CapacityUnit.REQUESTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +123,20 @@ class PolicyFacts:
     generation: int
     digest: str
     metrics: tuple[MetricTarget, ...]
+    objective: ObjectiveFacts | None = None
+    """In place of metrics."""
     tolerance_percent: int = 10
     behaviour: Behaviour = field(default_factory=Behaviour)
     targets: tuple[PolicyTarget, ...] = ()
     mix: bool = False
-    """True: the optimizer splits the total over the targets; False: there is exactly one."""
+    """True: the optimizer splits the total over the targets."""
+    joint: bool = False
+    """True: the targets are roles of one object, each with a load of its own, decided together.
+    Where neither is true there is exactly one target."""
+    ratio: RatioFacts | None = None
+    """Of the roles; None: any proportion will do."""
+    capacity_source: CapacitySource | None = None
+    """Where the capacities of a mix come from; None: nobody knows, all are taken to be equal."""
     cost_expansion_rate_percent: int = 200
     compat: Compat | None = None
     apply: ApplyMode = ApplyMode.AUTO
@@ -104,16 +153,27 @@ class TargetFacts:
     generation: int
     """Of the stored object; a role has that of its ModelServing."""
     replicas: int
-    """`spec.replicas`, or that of the role."""
+    """`spec.replicas`, or that of the role, which is then per group."""
+    groups: int = 1
+    """Of a role: groups that have `replicas` each. What pods say is of all groups together."""
     ready: int = 0
     """Replicas that serve."""
     starting: int = 0
     """Replicas that have never been ready: capacity to come, without load."""
     unready: int = 0
     """Replicas that were ready and aren't: they may carry load that nobody sees."""
+    placed: int = 0
+    """Replicas that have a node, running or starting there."""
     schedulable: int | None = None
+    """`placed`, where others that are wanted wait in vain for a node; None where none does."""
     startup_ms: int = 0
     deleted: bool = False
+
+    @property
+    def identity(self) -> str:
+        """What is learned of the target is kept under it: its uid, and which role of that it is."""
+        role = self.key.split("/")[3:]
+        return "/".join((self.uid, *role))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +184,14 @@ class DeciderSettings:
     """A decision is made again at least that often while samples arrive."""
     stale_ms: int = 60_000
     """An older sample is no ground for scaling down."""
+    idle_ms: int = 300_000
+    """By an objective alone: without any request for so long, no replica is needed."""
+    unplaced_ms: int = 120_000
+    """A replica that waits for a node for longer waits in vain."""
+    probe_ms: int = 300_000
+    """The first pause after which a target that was short of accelerators is tried again."""
+    longest_probe_ms: int = 3_600_000
+    """The longest such pause."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +207,8 @@ class Facts:
     """When the first of the freezes in force ends by itself; None: none does."""
     decision_id: str = ""
     """Id of the key's last decision, as stored beside its state."""
+    decision_ids: Mapping[str, str] = field(default_factory=dict)
+    """By key of the role: the id of the last decision about it."""
     settings: DeciderSettings = field(default_factory=DeciderSettings)
 
     def target(self, key: str) -> TargetFacts | None:

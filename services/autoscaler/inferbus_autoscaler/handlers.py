@@ -1,11 +1,12 @@
 """From an event of the inbox to the core and back: what the decider shell calls."""
 
 from inferbus_autoscaler.core import decide
-from inferbus_autoscaler.events import Demanded, Event, sampled
+from inferbus_autoscaler.events import Event, demanded, held, sampled
 from inferbus_autoscaler.fact_fold import FactFold
 from inferbus_autoscaler.state import TargetState
 from inferbus_contracts.base import EventData
 from inferbus_contracts.deciding import applied, woken
+from inferbus_contracts.events.demand import DemandPending, RouterDemand
 from inferbus_contracts.events.metrics import MetricsSampled
 from inferbus_contracts.events.scaling import ScalingApplied
 from inferbus_contracts.events.scaling import Woken as WokenData
@@ -33,7 +34,8 @@ class AutoscalerHandlers:
         """What follows from one event; None where nothing does."""
         state = TargetState.from_dict(before.state) if before else TargetState()
         decision_id = before.decision_id if before else ""
-        facts = self._facts.facts(key, decision_id, event.time_ms)
+        decision_ids = before.decision_ids if before else None
+        facts = self._facts.facts(key, decision_id, event.time_ms, decision_ids)
         after, effects = decide(state, read_event(event), facts, event.time_ms)
         if after == state and not effects:
             return None
@@ -49,4 +51,7 @@ def read_event(event: Received[EventData]) -> Event:
         return applied(str(event.key), event.data, origin)
     if isinstance(event.data, WokenData):
         return woken(event.data, origin)
-    return Demanded(sequence=origin.sequence, causes=origin.causes)
+    if isinstance(event.data, DemandPending):
+        return held(event.data, event.time_ms, origin)
+    assert isinstance(event.data, RouterDemand), "the inbox has nothing else"
+    return demanded(event.data, event.time_ms, origin)

@@ -17,6 +17,11 @@ class Decide:
     """Key of the target: the key of the event."""
     data: ScalingDecided
 
+    @property
+    def key(self) -> str:
+        """What it decides about."""
+        return self.target
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -25,6 +30,11 @@ class Demand:
     policy: str
     """Key of the policy: the key of the event."""
     data: ScalingDemanded
+
+    @property
+    def key(self) -> str:
+        """What it decides about."""
+        return self.policy
 
 
 Effect = Decide | Demand | SetTimer | ClearTimer

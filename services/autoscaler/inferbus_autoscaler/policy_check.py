@@ -6,27 +6,30 @@ contradict itself, or write a record that is too large.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from inferbus_autoscaler.facts import PolicyFacts, PolicyTarget, StepPolicy
+from inferbus_autoscaler.facts import MetricTarget, PolicyFacts, PolicyTarget, StepPolicy
 from inferbus_autoscaler.policy_held_window import LONGEST_MS
 from inferbus_autoscaler.stamps import MOST_STAMPS
 from inferbus_autoscaler.worst_record import worst_record_bytes
 from inferbus_contracts.deciding import MOST_RECORD_BYTES
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.resources.scalars import parse_quantity
 
 _MOST_TOLERANCE_PERCENT = 100
 
-_HISTORIES = (MOST_STAMPS, 96, 64, 48, 32, 24, 16)
+_HISTORIES = (MOST_STAMPS, 96, 64, 48, 32, 24, 16, 12, 8)
 """Lengths of histories to try, in changes of a value."""
 
 
 def problems_of(policy: PolicyFacts) -> tuple[Problem, ...]:
     """Everything that keeps the core from deciding by `policy`; empty when it may."""
     found = [
-        *_metric_problems(policy),
+        *_metric_problems(policy, policy.metrics, "metrics"),
+        *_objective_problems(policy),
         *_target_problems(policy),
+        *_ratio_problems(policy),
         *_behaviour_problems(policy),
     ]
     if not 0 <= policy.tolerance_percent <= _MOST_TOLERANCE_PERCENT:
@@ -72,26 +75,52 @@ def _problem(policy: PolicyFacts, field: str, value: object, rule: str) -> Probl
     )
 
 
-def _metric_problems(policy: PolicyFacts) -> Iterator[Problem]:
-    names = [metric.name for metric in policy.metrics]
-    for index, metric in enumerate(policy.metrics):
+def _metric_problems(
+    policy: PolicyFacts, metrics: Sequence[MetricTarget], where: str
+) -> Iterator[Problem]:
+    names = [metric.name for metric in metrics]
+    for index, metric in enumerate(metrics):
         if not (metric.target > 0 and math.isfinite(metric.target)):
-            field = f"metrics[{index}].targetValue"
+            field = f"{where}[{index}].targetValue"
             yield _problem(policy, field, str(metric.target), "must be above 0 and finite")
         if metric.name in names[:index]:
-            yield _problem(policy, f"metrics[{index}].name", metric.name, "must be unique")
+            yield _problem(policy, f"{where}[{index}].name", metric.name, "must be unique")
+
+
+def _objective_problems(policy: PolicyFacts) -> Iterator[Problem]:
+    asks = [policy.metrics, *(target.metrics for target in policy.targets)]
+    fixed = all(target.fixed for target in policy.targets)
+    if policy.objective is None and not fixed and not any(asks):
+        rule = "must not be empty where there is no objective; roles can't be scaled by one"
+        yield _problem(policy, "metrics", "[]", rule)
 
 
 def _target_problems(policy: PolicyFacts) -> Iterator[Problem]:
-    if not policy.targets or (len(policy.targets) > 1 and not policy.mix):
+    if not policy.targets or (len(policy.targets) > 1 and not (policy.mix or policy.joint)):
         count = len(policy.targets)
-        yield _problem(policy, "targets", count, "must be one target, or a mix of some")
+        yield _problem(policy, "targets", count, "must be one target, or a mix or roles of some")
     keys = [target.key for target in policy.targets]
     for index, target in enumerate(policy.targets):
         for name, value, rule in _broken_target_rules(policy, target):
             yield _problem(policy, f"targets[{index}].{name}", value, rule)
+        yield from _metric_problems(policy, target.metrics or (), f"targets[{index}].metrics")
         if target.key in keys[:index]:
             yield _problem(policy, f"targets[{index}]", target.key, "must be unique")
+
+
+def _ratio_problems(policy: PolicyFacts) -> Iterator[Problem]:
+    ratio = policy.ratio
+    if ratio is None:
+        return
+    keys = {target.key for target in policy.targets}
+    if keys != {ratio.numerator, ratio.denominator}:
+        named = f"{ratio.numerator}, {ratio.denominator}"
+        yield _problem(policy, "ratioConstraint", named, "must name the two roles of the policy")
+    least, most = parse_quantity(ratio.least), parse_quantity(ratio.most)
+    if not (0 <= least <= most and most > 0):
+        value = f"{ratio.least} to {ratio.most}"
+        rule = "must run from 0 or more to more than 0, the smaller bound first"
+        yield _problem(policy, "ratioConstraint", value, rule)
 
 
 def _broken_target_rules(

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Sampled
-from inferbus_autoscaler.facts import Facts, PolicyFacts
+from inferbus_autoscaler.facts import Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_history import History
-from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend
+from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend, recommended
 from inferbus_autoscaler.policy_need import MOST_NEEDED, NOISE_PARTS, Need, needed, whole
+from inferbus_autoscaler.policy_room import room_of
 from inferbus_autoscaler.policy_standing import current_replicas, standing
 from inferbus_autoscaler.state import Reading, TargetState
 from inferbus_contracts.events.scaling import Mode
@@ -47,6 +48,30 @@ def evaluate_again(
     return _evaluate(state, policy, facts, reading, now_ms)
 
 
+def scope_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> Scope:
+    """Current number and bounds of the policy's target, or the total of its mix, in whole units."""
+    return _scope(policy, facts, _units(state, policy, facts))
+
+
+def capacity_of(state: TargetState, policy: PolicyFacts, facts: Facts, desired: int) -> float:
+    """What a mix must serve where its total is `desired`, in capacity units."""
+    units = _units(state, policy, facts)
+    return _capacity(desired, _scope(policy, facts, units), units)
+
+
+def evaluate_pending(
+    state: TargetState, policy: PolicyFacts, facts: Facts, at_ms: int, now_ms: int
+) -> Evaluation | None:
+    """Look at requests that are held since there is no replica: one is needed, perhaps more.
+
+    None where there are replicas, on their way too.
+    """
+    if _units(state, policy, facts).current > 0:
+        return None
+    reading = Reading(need=Need(known=1.0), sampled_ms=at_ms)
+    return _evaluate(state, policy, facts, reading, now_ms)
+
+
 def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
     """When the number may change by itself: a window, panic or freeze ends; None: never."""
     if state.reading is None:
@@ -54,8 +79,8 @@ def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: i
     if facts.frozen:
         return facts.frozen_until_ms
     history = state.history
-    scope = _scope(policy, facts, _units(state, policy, facts))
-    value = recommend(state.reading.need, scope, history.recommended).value
+    scope = scope_of(state, policy, facts)
+    value = recommended(state.reading.need, scope)
     settled = limit(value, history, scope, now_ms)[-1].after
     if value == settled:
         return None
@@ -104,10 +129,17 @@ def _units(state: TargetState, policy: PolicyFacts, facts: Facts) -> _Units:
         current = current_replicas(state, target)
         return _Units(current, member.min_replicas, member.max_replicas)
     return _Units(
-        current=_sum(m.capacity * standing(state, target).replicas for m, target in known),
+        current=_sum(m.capacity * _carrying(state, target) for m, target in known),
         least=_sum(m.capacity * m.min_replicas for m, _ in known),
         most=_sum(m.capacity * m.max_replicas for m, _ in known),
     )
+
+
+def _carrying(state: TargetState, target: TargetFacts) -> int:
+    """Replicas of a target of a mix, without those that wait for a node in vain."""
+    room = room_of(state.rooms, target)
+    replicas = standing(state, target).replicas
+    return min(replicas, room.limit) if room else replicas
 
 
 def _sum(units: Iterable[float]) -> float:
@@ -153,4 +185,4 @@ def _same(one: Need, other: Need, scope: Scope) -> bool:
         return True
     if (one.known is None, one.possible is None) != (other.known is None, other.possible is None):
         return False
-    return recommend(one, scope, None).value == recommend(other, scope, None).value
+    return recommended(one, scope) == recommended(other, scope)

@@ -5,9 +5,12 @@ should be, and again after a while as long as samples arrive. Invariant: no seco
 one is being applied, unless that while is over.
 """
 
+from dataclasses import replace
+
 from inferbus_autoscaler.evaluation import Evaluation
+from inferbus_autoscaler.facts import PolicyFacts
 from inferbus_autoscaler.policy_limits import binding
-from inferbus_autoscaler.state import LastDecision
+from inferbus_autoscaler.state import LastDecision, TargetState
 from inferbus_contracts.events.scaling import Limiter, Mode
 from inferbus_contracts.resources.annotations import ApplyMode
 
@@ -58,3 +61,13 @@ def decision_of(
         options=options,
         applying=apply is ApplyMode.AUTO and not options and found.desired != found.current,
     )
+
+
+def with_decision(
+    state: TargetState, new: LastDecision, policy: PolicyFacts, now_ms: int
+) -> TargetState:
+    """The state after a decision that is said."""
+    history = state.history
+    if new.applying and state.compat is None:
+        history = history.with_replicas(new.desired, now_ms, policy.most_stamps)
+    return replace(state, decision=new, history=history)

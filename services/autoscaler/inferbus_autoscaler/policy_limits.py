@@ -53,17 +53,11 @@ def recommend(need: Need, scope: Scope, in_force: int | None) -> Recommendation:
     Acts when need and current differ by the tolerance or more (ruling F1), by anything at all where
     the tolerance is 0. The panic threshold is compared before the bounds (autoscaling spec D14).
     """
-    current = scope.current
-    asked = current if need.known is None else whole(need.known)
-    supported = _supported(asked, need, current)
-    basis = need.known if asked >= current else need.possible
-    tolerated = supported
-    if basis is not None and _inside_band(basis, scope):
-        tolerated = current
-    value = scope.bounded(tolerated)
+    asked, supported, tolerated, value = _weighed(need, scope)
+    tolerance = f"{scope.tolerance_percent} % of {scope.current}"
     steps = (
         _step(Limiter.DATA, asked, supported, _data_detail(need)),
-        _step(Limiter.TOLERANCE, supported, tolerated, f"{scope.tolerance_percent} % of {current}"),
+        _step(Limiter.TOLERANCE, supported, tolerated, tolerance),
         _step(Limiter.BOUNDS, tolerated, value, f"{scope.min_replicas} to {scope.max_replicas}"),
     )
     evidence: int | None = value
@@ -72,6 +66,22 @@ def recommend(need: Need, scope: Scope, in_force: int | None) -> Recommendation:
     elif need.possible is None:
         evidence = max(min(value, scope.bounded(asked)), 0 if in_force is None else in_force)
     return Recommendation(value, evidence, _hit(asked, need, scope), steps)
+
+
+def recommended(need: Need, scope: Scope) -> int:
+    """The value of what `recommend` says, without its grounds."""
+    return _weighed(need, scope)[-1]
+
+
+def _weighed(need: Need, scope: Scope) -> tuple[int, int, int, int]:
+    """What is asked for, and what is left of it after data, tolerance and bounds."""
+    current = scope.current
+    asked = current if need.known is None else whole(need.known)
+    supported = _supported(asked, need, current)
+    basis = need.known if asked >= current else need.possible
+    inside = basis is not None and _inside_band(basis, scope)
+    tolerated = current if inside else supported
+    return asked, supported, tolerated, scope.bounded(tolerated)
 
 
 def limit(value: int, history: History, scope: Scope, now_ms: int) -> Steps:
@@ -88,6 +98,13 @@ def limit(value: int, history: History, scope: Scope, now_ms: int) -> Steps:
     if scope.frozen:
         steps = (*steps, _step(Limiter.FREEZE, bounded, scope.current, "frozen"))
     return steps
+
+
+def most_allowed(history: History, scope: Scope, now_ms: int) -> int:
+    """How many replicas the rate allows at most, whoever asks for them."""
+    if history.panic.active(scope.behaviour.panic, now_ms):
+        return scope.bounded(_in_panic(scope.max_replicas, history, scope, now_ms).after)
+    return scope.bounded(_rate_limited(scope.max_replicas, history, scope, now_ms).after)
 
 
 def binding(steps: Steps) -> Limiter:

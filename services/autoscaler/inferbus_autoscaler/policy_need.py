@@ -58,6 +58,8 @@ class MetricLoad:
     """Total over the targets, in the metric's unit; None when there is no value."""
     want: int | None = None
     """Replicas for it; None when there is no value."""
+    target: float | None = None
+    """What one replica should carry, where that isn't the policy's to say."""
     detail: str = ""
 
 
@@ -86,31 +88,40 @@ def needed(
 ) -> tuple[Need, tuple[MetricLoad, ...]]:
     """The need of the metric that needs most, and what each metric asked for.
 
-    A metric without a value, and a stale sample, leave open how much more may be needed.
+    A metric without a value, and a stale sample, leave open how much more may be needed. The
+    replicas of a role are those of one group, while its load is that of all of them (autoscaling
+    spec 5.3, D8).
     """
+    groups = _groups(policy, facts)
+    per_group = (f"shared by {groups} groups",) if groups > 1 else ()
     known: float | None = None
     possible: float | None = 0.0
     metrics = []
     for wanted in policy.metrics:
         found = _metric_load(wanted, policy, facts, sample)
-        share = None if found.load is None else _share(found.load, wanted.target)
+        share = None if found.load is None else _share(found.load, wanted.target * groups)
         metrics.append(
             MetricLoad(
                 name=wanted.name,
                 load=found.load,
                 want=None if share is None else whole(share),
-                detail=shorten("; ".join(found.gaps), LONGEST_DETAIL),
+                detail=shorten("; ".join((*per_group, *found.gaps)), LONGEST_DETAIL),
             )
         )
         if share is None or found.gaps or possible is None:
             possible = None
         else:
-            possible = max(possible, share + _share(found.unseen, wanted.target))
+            possible = max(possible, share + _share(found.unseen, wanted.target * groups))
         if share is not None:
             known = share if known is None else max(known, share)
     if known is None or now_ms - sample.taken_at_ms > facts.settings.stale_ms:
         possible = None
     return Need(known, possible), tuple(metrics)
+
+
+def _groups(policy: PolicyFacts, facts: Facts) -> int:
+    target = None if policy.mix else facts.target(policy.targets[0].key)
+    return max(target.groups, 1) if target else 1
 
 
 def _share(load: float, target: float) -> float:

@@ -8,8 +8,15 @@ Invariant: an old observation never undoes a newer answer.
 from dataclasses import replace
 
 from inferbus_autoscaler.facts import PolicyFacts, TargetFacts
-from inferbus_autoscaler.state import Standing, TargetState
+from inferbus_autoscaler.state import LastDecision, Standing, TargetState
 from inferbus_contracts.deciding import Applied
+from inferbus_contracts.events.scaling import ApplyOutcome
+
+AGAIN = frozenset({ApplyOutcome.CONFLICT, ApplyOutcome.FAILED})
+"""Answers after which the decision counts as never made."""
+
+NOT_NOW = frozenset({ApplyOutcome.FAILED, ApplyOutcome.FROZEN})
+"""Answers that are no ground to try at once: the next sample does."""
 
 
 def standing(state: TargetState, target: TargetFacts) -> Standing:
@@ -46,6 +53,11 @@ def answered(state: TargetState, event: Applied) -> TargetState:
         return state
     others = tuple(other for other in state.standings if other.target != event.target)
     return replace(state, standings=tuple(sorted((*others, new), key=lambda s: s.target)))
+
+
+def after_answer(decision: LastDecision, outcome: ApplyOutcome) -> LastDecision | None:
+    """What is remembered of a decision once the reconciler answered it."""
+    return None if outcome in AGAIN else replace(decision, applying=False)
 
 
 def with_live_targets(policy: PolicyFacts, targets: tuple[TargetFacts, ...]) -> PolicyFacts:

@@ -20,7 +20,7 @@ from inferbus_contracts.events.scaling import DecisionRecord, MetricReading
 
 DECIDER = "autoscaler"
 
-VERSION = "1"
+VERSION = "2"
 """Of the rules: the same version gives the same bytes for the same input."""
 
 
@@ -41,6 +41,7 @@ class CoreInput:
             sampled=self.event if isinstance(self.event, Sampled) else None,
             applied=self.event if isinstance(self.event, Applied) else None,
             woken=self.event if isinstance(self.event, Woken) else None,
+            demanded=self.event if isinstance(self.event, Demanded) else None,
         )
         fields = _INPUTS.dump_python(wire, mode="json", exclude_defaults=True)
         return {**fields, "state": self.state.to_dict()}
@@ -53,7 +54,7 @@ class CoreInput:
             state = TargetState.from_dict(data["state"])
         except (ValueError, KeyError) as error:
             raise foreign_input(error) from error
-        event = wire.sampled or wire.applied or wire.woken or Demanded()
+        event = wire.sampled or wire.applied or wire.woken or wire.demanded or Demanded()
         return cls(state=state, event=event, facts=wire.facts, now_ms=wire.now_ms)
 
 
@@ -64,21 +65,30 @@ class _WireInput:
     sampled: Sampled | None = None
     applied: Applied | None = None
     woken: Woken | None = None
+    demanded: Demanded | None = None
 
 
 _INPUTS = TypeAdapter(_WireInput)
 
 
 def record_of(
-    given: CoreInput, policy: PolicyFacts, found: Evaluation, after: TargetState
+    given: CoreInput,
+    policy: PolicyFacts,
+    found: Evaluation,
+    after: TargetState,
+    target: str | None = None,
 ) -> DecisionRecord:
-    """The record of what was decided from `given`; `after` is the state that is stored with it."""
+    """The record of what was decided from `given`; `after` is the state that is stored with it.
+
+    `target` tells it from the other decisions that the same input led to.
+    """
     core_input = given.to_dict()
     return DecisionRecord(
         decider=DECIDER,
         version=VERSION,
         policy=policy.key,
         policy_digest=policy.digest,
+        target=target,
         input=core_input,
         inbox_sequence=given.event.sequence,
         state_before=digest(core_input["state"]),
@@ -96,10 +106,10 @@ def _metric_readings(policy: PolicyFacts, found: Evaluation) -> list[MetricReadi
         MetricReading(
             name=metric.name,
             value=metric.load,
-            target=targets[metric.name],
+            target=targets.get(metric.name, 0.0) if metric.target is None else metric.target,
             want=metric.want,
             detail=metric.detail,
         )
         for metric in found.metrics
-        if metric.name in targets
+        if metric.name in targets or metric.target is not None
     ]

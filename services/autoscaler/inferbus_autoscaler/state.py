@@ -10,9 +10,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_compat_head import CompatLoop
 from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_need import MetricLoad, Need
+from inferbus_autoscaler.policy_room import Room
+from inferbus_autoscaler.policy_throughput import Throughput
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.deciding import check_schema
 from inferbus_contracts.events.scaling import Limiter, Mode
@@ -64,8 +67,19 @@ class CompatMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoleState:
+    """What is kept of one role, where roles are decided about together."""
+
+    target: str
+    reading: Reading | None = None
+    history: History = field(default_factory=History)
+    decision: LastDecision | None = None
+    compat: CompatMemory | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetState:
-    """The state of one key: a target, or a policy that mixes several."""
+    """The state of one key: a target, or a policy of several."""
 
     owner: tuple[str, ...] = ()
     """UIDs of policy and single target; another owner starts afresh."""
@@ -74,10 +88,20 @@ class TargetState:
     reading: Reading | None = None
     history: History = field(default_factory=History)
     standings: tuple[Standing, ...] = ()
+    rooms: tuple[Room, ...] = ()
+    """Targets of a mix that were found short of accelerators."""
+    throughputs: tuple[Throughput, ...] = ()
+    """What a replica of each target of a mix serves."""
+    units: str = ""
+    """Digest of the capacities that the history of a mix counts in."""
     decision: LastDecision | None = None
     timer_ms: int | None = None
     """When the key wakes itself; None: not at all."""
     compat: CompatMemory | None = None
+    objective: ObjectiveMemory | None = None
+    """Of a policy without metrics, in place of a reading."""
+    roles: tuple[RoleState, ...] = ()
+    """Of a policy that decides about roles together; reading, history and decision are theirs."""
 
     def standing(self, target: str) -> Standing | None:
         """The last answer about one target."""

@@ -28,7 +28,8 @@ class DecisionMetrics:
     def __init__(self, registry: CollectorRegistry, now_ms: Callable[[], int]) -> None:
         """`now_ms` is virtual time."""
         self._now_ms = now_ms
-        self._last: dict[ObjectKey, Looks] = {}
+        self._last: dict[ObjectKey, dict[str, Looks]] = {}
+        """By key of the state, and of what is decided about: of roles there are several."""
         self._decisions = Counter(
             f"{_PREFIX}_decisions_total",
             "Decisions about targets and mixes, by mode, binding limiter and what happens to them.",
@@ -58,18 +59,19 @@ class DecisionMetrics:
         if isinstance(event.data, MetricsSampled):
             self._lag.observe(max(self._now_ms() - event.data.taken_at_ms, 0) / 1000)
         if not verdict.state.get("owner"):
-            self._looks(key, None)
-        for data in verdict.decisions:
+            for before in self._last.pop(key, {}).values():
+                self._targets.labels(*before).dec()
+        for said in verdict.decisions:
+            data = said.data
             if isinstance(data, ScalingDecided | ScalingDemanded):
                 looks = (data.mode.value, data.record.binding.value)
                 self._decisions.labels(*looks, data.apply).inc()
-                self._looks(key, looks)
+                self._looks(key, said.key, looks)
 
-    def _looks(self, key: ObjectKey, looks: Looks | None) -> None:
-        """A target or mix looks like this from now on; None: it is not decided about any more."""
-        before = self._last.pop(key, None)
-        if before is not None:
-            self._targets.labels(*before).dec()
-        if looks is not None:
-            self._targets.labels(*looks).inc()
-            self._last[key] = looks
+    def _looks(self, key: ObjectKey, about: str, looks: Looks) -> None:
+        """A target or mix looks like this from now on; `key` is that of its state."""
+        last = self._last.setdefault(key, {})
+        if about in last:
+            self._targets.labels(*last[about]).dec()
+        self._targets.labels(*looks).inc()
+        last[about] = looks

@@ -70,6 +70,19 @@ def test_a_target_counts_once_as_its_last_decision_says_and_no_longer_than_it_is
     assert counted.value("targets", mode="stable", binding="freeze") == 1
 
 
+def test_roles_that_are_decided_about_together_count_each_and_go_together() -> None:
+    counted = Counted()
+    policy = ObjectKey("AutoscalingPolicy", "default", "pair")
+    decode, prefill = (A._replace(role=role) for role in ("decode", "prefill"))
+    counted.commit(policy, decision(decode, Limiter.RATE), decision(prefill, Limiter.RATE))
+    counted.commit(policy, decision(decode, Limiter.RATIO))
+    assert counted.value("targets", mode="stable", binding="rate") == 1
+    assert counted.value("targets", mode="stable", binding="ratio") == 1
+    counted.commit(policy, owner=())
+    assert counted.value("targets", mode="stable", binding="rate") == 0
+    assert counted.value("targets", mode="stable", binding="ratio") == 0
+
+
 def test_the_lag_behind_a_sample_is_measured_in_virtual_seconds() -> None:
     counted = Counted()
     counted.commit(A)

@@ -139,7 +139,8 @@ def _short_of(record: DecisionRecord, target: str, wanted: int, desired: int) ->
         most = max(asking, key=lambda one: one.want or 0)
         enough = number((wanted - 1) * most.target)
         yield f"the load doesn't ask for it: {of_metric(most)}, which needs {most.want}"
-        yield f"{wanted} would be needed with {most.name} above {enough}"
+        if most.target:
+            yield f"{wanted} would be needed with {most.name} above {enough}"
     else:
         needing = [one for one in asking if (one.want or 0) > wanted]
         told = "; ".join(f"{of_metric(one)}, which needs {one.want}" for one in needing)
@@ -147,6 +148,7 @@ def _short_of(record: DecisionRecord, target: str, wanted: int, desired: int) ->
         yield from (
             f"{wanted} would do with {one.name} at {number(wanted * one.target)} or less"
             for one in needing
+            if one.target
         )
     bounds = _bounds(record, target)
     if bounds is not None and not bounds[0] <= wanted <= bounds[1]:

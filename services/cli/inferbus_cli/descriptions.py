@@ -25,6 +25,7 @@ INTERESTING = frozenset(
         "scaling.allocated",
         "scaling.applied",
         "scaling.refused",
+        "metrics.assessed",
         "routes.resolved",
         "control.frozen",
         "control.thawed",

@@ -83,8 +83,9 @@ def asked_for(record: DecisionRecord) -> MetricReading | None:
 
 
 def of_metric(one: MetricReading) -> str:
-    """`waiting is 41.5 at 5 a replica`."""
-    return f"{one.name} is {number(one.value)} at {number(one.target)} a replica"
+    """`waiting is 41.5 at 5 a replica`; what a replica carries may not be known yet."""
+    a_replica = f" at {number(one.target)} a replica" if one.target else ""
+    return f"{one.name} is {number(one.value)}{a_replica}"
 
 
 def moved(record: DecisionRecord) -> Iterator[LimiterStep]:

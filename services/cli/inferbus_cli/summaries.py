@@ -11,7 +11,7 @@ from inferbus_contracts.base import EventData
 from inferbus_contracts.events.audit import AuditSealed
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed, Order
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
-from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled, TargetSample
 from inferbus_contracts.events.model import ModelFailed, ModelProgressed, ModelReady, ModelRequested
 from inferbus_contracts.events.route import (
     ConditionStatus,
@@ -84,6 +84,13 @@ def _sample(sample: TargetSample) -> str:
     failed = f", {sample.failed_pods} failed" if sample.failed_pods else ""
     problems = f", {sample.problems[0]}" if sample.problems else ""
     return f"{metrics or 'no metric'} from {sample.ready_pods} pods{missing}{failed}{problems}"
+
+
+def _metrics_assessed(data: MetricsAssessed) -> str:
+    if not data.problems:
+        return "the samples are whole again"
+    more = f" (and {len(data.problems) - 1} more)" if len(data.problems) > 1 else ""
+    return f"samples are not whole: {data.problems[0]}{more}"
 
 
 def _metrics_sampled(data: MetricsSampled) -> str:
@@ -216,6 +223,7 @@ _SUMMARIES: dict[type[EventData], Callable[[Any], str]] = {
     WorkloadActed: _workload_acted,
     ScalingApplied: _scaling_applied,
     MetricsSampled: _metrics_sampled,
+    MetricsAssessed: _metrics_assessed,
     DemandObserved: _demand_observed,
     DemandSummed: _demand_observed,
     DemandPending: _demand_pending,

@@ -239,3 +239,22 @@ def test_without_a_number_a_mix_stands_for_its_targets() -> None:
     assert targets_of(mixed(), MIX, None) == ("ModelServing/default/a", "ModelServing/default/b")
     assert targets_of(mixed(), MIX, 3) == (MIX,)
     assert targets_of(mixed(), "ModelServing/default/b", None) == ("ModelServing/default/b",)
+
+
+def test_what_a_replica_carries_is_not_told_before_it_is_known() -> None:
+    """Of an objective alone, until some replica was seen to be busy."""
+    demand = MetricReading(name="demand", value=3.5, target=0, want=3)
+    body = ScalingDecided(
+        current=3,
+        desired=3,
+        target_uid="u",
+        target_generation=1,
+        record=record(None).model_copy(update={"metrics": [demand]}),
+    )
+    decision = ExplainedDecision(
+        id="d", type="scaling.decided", time_ms=NOW_MS, sequence=1, key=KEY, body=body.to_dict()
+    )
+    assert "demand is 3.5, which needs 3" in why_not(decision, NOW_MS, 5).text
+    for wanted in (1, 5):
+        assert "demand above" not in why_not(decision, NOW_MS, wanted).text
+        assert "demand at 0" not in why_not(decision, NOW_MS, wanted).text

@@ -22,6 +22,8 @@ FULL = {
     "scaling.applied": "awaiting approval, 3 replicas, generation 3: mode is approve",
     "metrics.sampled": "kthena:num_requests_waiting 17, ttft 0.1, queue 1e+22 from 2 pods, "
     "1 missing, 1 failed, chat-1-server-0-0: no answer within 3 s",
+    "metrics.assessed": "samples are not whole: ModelServing/default/chat: pod chat-0-main-0-0: "
+    "port 8000/metrics: no page within 3 s",
     "demand.observed": "chat 12/s, 8 in flight, 3 queued, 1 errors",
     "demand.summed": "chat 1.2/s, 8 in flight, 3 queued, 1 errors",
     "demand.pending": "7 requests for chat held at router-1",
@@ -32,6 +34,8 @@ FULL = {
     "scaling.allocated": "ModelServing/default/chat 1 → 3; cost 120, at least 90, held by capacity",
     "state.autoscaler": "state after inbox event 4711, last decision 5f2b8f6c",
     "state.optimizer": "state after inbox event 4711, last decision 5f2b8f6c",
+    "state.decided": "state after inbox event 4711, last decision 5f2b8f6c",
+    "state.allocated": "state after inbox event 4711, last decision 5f2b8f6c",
     "woken.autoscaler": "timer: the stabilisation window ends",
     "woken.optimizer": "timer: the stabilisation window ends",
     "route.published": "revision 42: withdrawn",

@@ -106,7 +106,7 @@ class Picture:
     def decision_keys(self, key: ObjectKey) -> tuple[ObjectKey, ...]:
         """The keys under which the decisions about a target or policy stand in the log, in order.
 
-        A policy of single targets decides under the keys of these; the targets of a mix are decided
+        A policy decides under the keys of its target or roles; the targets of a mix are decided
         about under the key of the mix.
         """
         return tuple(sorted(set(self._decision_keys(key))))
@@ -117,8 +117,10 @@ class Picture:
                 yield known
         for intent in self.settled.intents:
             targets = [target.key for target in intent.targets]
-            if key in (intent.owner.key, intent.policy.key) or key in targets:
+            if key in (intent.owner.key, intent.policy.key):
                 yield from (intent.owner.key,) if intent.mix else targets
+            elif key in targets:
+                yield intent.owner.key if intent.mix else key
 
     def top(self, now_ms: int) -> TopReply:
         """Targets and models as they stand."""

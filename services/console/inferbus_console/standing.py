@@ -16,15 +16,23 @@ from inferbus_shared.bus.direct import last_message
 
 
 async def standing_of(bus: Bus, picture: Picture, decision: Decision) -> Standing:
-    """How things stand for the key of a decision."""
+    """How things stand for the key of a decision.
+
+    Roles that are decided about together wait together: for the freeze of any, and for one timer.
+    """
     now_ms = bus.clock.now_ms()
+    settled = picture.settled
+    intent = settled.owners.get(decision.targets[0]) if decision.targets else None
+    targets, state_key = decision.targets, decision.key
+    if intent is not None and intent.joint:
+        targets, state_key = tuple(one.key for one in intent.targets), intent.key
     freezes = {
         freeze.scope: freeze.order
-        for target in decision.targets
+        for target in targets
         if (freeze := picture.freeze(target, now_ms)) is not None
     }
-    policies = {key for target in decision.targets for key in picture.settled.policies_of(target)}
-    look = await _next_look(bus, decision, now_ms)
+    policies = {key for target in targets for key in settled.policies_of(target)}
+    look = await _next_look(bus, decision, state_key, now_ms)
     return Standing(
         freezes=[
             FreezeRow(scope=str(scope), who=order.who, why=order.why, until_ms=order.until_ms)
@@ -46,14 +54,16 @@ async def demand_of(bus: Bus, decision: Decision) -> DemandRow | None:
     return DemandRow(id=event.id, time_ms=event.time_ms, body=event.data.to_dict())
 
 
-async def _next_look(bus: Bus, decision: Decision, now_ms: int) -> Woken | None:
-    """The timer that fires first."""
+async def _next_look(
+    bus: Bus, decision: Decision, state_key: ObjectKey, now_ms: int
+) -> Woken | None:
+    """The timer of the deciders' state that fires first."""
     deciders = (
         (Service.AUTOSCALER, Service.OPTIMIZER)
         if isinstance(decision.data, ScalingAllocated)
         else (Service.AUTOSCALER,)
     )
-    timers = [await _timer(bus, service, decision.key) for service in deciders]
+    timers = [await _timer(bus, service, state_key) for service in deciders]
     ahead = [timer for timer in timers if timer is not None and timer.due_ms > now_ms]
     return min(ahead, key=lambda timer: timer.due_ms, default=None)
 

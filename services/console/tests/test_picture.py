@@ -68,6 +68,31 @@ def test_roles_are_decided_about_each_for_itself(picture: Picture) -> None:
     assert picture.decision_keys(TARGET) == (TARGET, *roles)
 
 
+def test_a_role_is_asked_about_by_itself_and_its_policy_about_both() -> None:
+    owner, llm = POLICY._replace(name="llm"), TARGET._replace(name="llm")
+    roles = (llm._replace(role="decode"), llm._replace(role="prefill"))
+    scaling = {"minReplicas": 1, "maxReplicas": 9, "metricSources": {"load": {"pod": {}}}}
+    target = {
+        "targetRef": {"kind": llm.kind, "name": llm.name},
+        "roles": {key.role: scaling for key in roles},
+    }
+    document = {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+        "kind": owner.kind,
+        "metadata": {"name": owner.name, "namespace": owner.namespace},
+        "spec": {
+            "metrics": [{"name": "load", "targetValue": "1"}],
+            "disaggregatedTarget": target,
+        },
+    }
+    picture = Picture()
+    fact = SpecChanged(uid="u", generation=1, digest="d", object=document)
+    picture.take(received(fact, owner))
+    assert picture.decision_keys(owner) == roles
+    for key in roles:
+        assert picture.decision_keys(key) == (key,)
+
+
 def test_a_target_and_its_binding_of_one_name_are_one_thing(picture: Picture) -> None:
     """The policy of that name is another thing here: it scales the mix too."""
     assert picture.decided("ModelServing/default/chat") == TARGET

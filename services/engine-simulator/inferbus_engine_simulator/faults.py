@@ -36,6 +36,22 @@ class Disturber:
             return None
         return fault
 
+    async def metrics_page(self, request: web.Request, page: bytes) -> bytes:
+        """What is left of a metrics page after the next fault.
+
+        Raises `ApiError` for an error, and may never return.
+        """
+        fault = self._runner.faults.for_metrics()
+        if fault is None:
+            return page
+        if fault.kind is FaultKind.ERROR:
+            raise ApiError(fault.status, "InternalServerError", "an injected fault")
+        if fault.kind is FaultKind.SLOW:
+            await self._runner.sleep_ms(fault.delay_ms)
+            return page
+        await self.strike(request, fault)
+        return page.replace(b"} ", b"} x")
+
     async def strike(self, request: web.Request, fault: Fault) -> None:
         """Let the fault happen; returns only for garbage, which the caller sends."""
         if fault.kind is FaultKind.GARBAGE:

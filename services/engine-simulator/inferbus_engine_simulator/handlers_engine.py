@@ -11,6 +11,7 @@ from aiohttp import web
 
 from inferbus_engine_simulator.effects import EngineRunner
 from inferbus_engine_simulator.exposition import CONTENT_TYPE
+from inferbus_engine_simulator.faults import Disturber
 from inferbus_engine_simulator.http_replies import json_reply, read_object
 from inferbus_engine_simulator.policy_api_errors import ApiError, bad_request, not_found
 from inferbus_engine_simulator.policy_api_requests import chat_tokens
@@ -26,9 +27,12 @@ _OWNERS = {EngineKind.VLLM: "vllm", EngineKind.SGLANG: "sglang", EngineKind.OLLA
 class EngineHandlers:
     """Handlers of one engine."""
 
-    def __init__(self, runner: EngineRunner, allow_adapter_updates: bool) -> None:
+    def __init__(
+        self, runner: EngineRunner, disturber: Disturber, allow_adapter_updates: bool
+    ) -> None:
         """`allow_adapter_updates`: whether adapters may be changed at run time."""
         self._runner = runner
+        self._disturber = disturber
         self._allow_adapter_updates = allow_adapter_updates
 
     def routes(self) -> list[web.RouteDef]:
@@ -74,15 +78,14 @@ class EngineHandlers:
         """GET /version."""
         return json_reply({"version": VERSIONS[self._runner.options.engine]})
 
-    async def metrics(self, _: web.Request) -> web.StreamResponse:
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
         """GET /metrics."""
         options = self._runner.options
         if not options.metrics_enabled:
             status = 501 if options.engine is EngineKind.LLAMACPP else 404
             raise ApiError(status, "NotFoundError", "this engine was started without metrics")
-        return web.Response(
-            body=self._runner.metrics_page(), headers={"Content-Type": CONTENT_TYPE}
-        )
+        page = await self._disturber.metrics_page(request, self._runner.metrics_page())
+        return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE})
 
     async def models(self, _: web.Request) -> web.StreamResponse:
         """GET /v1/models: the served names, then the adapters."""

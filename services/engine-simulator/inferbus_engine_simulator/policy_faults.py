@@ -32,12 +32,22 @@ class FaultKind(StrEnum):
     """The answer's body is no JSON."""
 
 
+class FaultScope(StrEnum):
+    """What goes wrong."""
+
+    REQUESTS = "requests"
+    """Generation, or the whole engine."""
+    METRICS = "metrics"
+    """The metrics page alone; the engine goes on serving."""
+
+
 class Fault(BaseModel):
     """One failure."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kind: FaultKind
+    scope: FaultScope = FaultScope.REQUESTS
     probability: float = Field(default=1.0, ge=0, le=1)
     """Share of the requests that it hurts."""
     count: int | None = Field(default=None, ge=1)
@@ -97,7 +107,11 @@ class FaultPlan:
     @property
     def slowdown(self) -> float:
         """What the duration of the engine's steps is multiplied by."""
-        factors = [fault.factor for fault, _ in self._faults if fault.kind is FaultKind.SLOW]
+        factors = [
+            fault.factor
+            for fault, _ in self._faults
+            if fault.kind is FaultKind.SLOW and fault.scope is FaultScope.REQUESTS
+        ]
         return max(factors, default=1.0)
 
     def add(self, faults: Sequence[Fault]) -> None:
@@ -116,10 +130,14 @@ class FaultPlan:
         """What goes wrong with the next health check, if anything does."""
         return self._draw(unhealthy=True)
 
-    def _draw(self, unhealthy: bool) -> Fault | None:
+    def for_metrics(self) -> Fault | None:
+        """What goes wrong with the next metrics page, if anything does."""
+        return self._draw(unhealthy=False, scope=FaultScope.METRICS)
+
+    def _draw(self, unhealthy: bool, scope: FaultScope = FaultScope.REQUESTS) -> Fault | None:
         self._asked += 1
         for index, (fault, left) in enumerate(self._faults):
-            if (fault.kind is FaultKind.UNHEALTHY) is not unhealthy:
+            if (fault.kind is FaultKind.UNHEALTHY) is not unhealthy or fault.scope is not scope:
                 continue
             if fault.kind is FaultKind.SLOW and not fault.delay_ms:
                 continue

@@ -35,13 +35,14 @@ def build_app(
 ) -> web.Application:
     """The HTTP interface of an engine; a follower of a multi-node engine answers probes only."""
     app = web.Application(middlewares=[engine_middleware(runner)], client_max_size=MAX_BODY_BYTES)
-    engine = EngineHandlers(runner, allow_adapter_updates)
+    disturber = Disturber(runner, exit_process)
+    engine = EngineHandlers(runner, disturber, allow_adapter_updates)
     app.add_routes(SimulatorHandlers(runner).routes())
     if runner.options.headless:
         app.add_routes([web.get("/health", engine.health)])
         return app
     app.add_routes(engine.routes())
-    app.add_routes(OpenAiHandlers(runner, Disturber(runner, exit_process), address).routes())
+    app.add_routes(OpenAiHandlers(runner, disturber, address).routes())
     return app
 
 

@@ -167,3 +167,20 @@ def test_a_probability_hurts_about_that_share_of_requests_and_always_the_same() 
 
     assert 0.17 < sum(struck(0)) / 2000 < 0.23
     assert struck(0) == struck(0) != struck(1)
+
+
+async def test_the_metrics_page_goes_wrong_alone(start_engine: StartEngine) -> None:
+    engine = await start_engine()
+
+    async def page() -> tuple[int, str]:
+        async with engine.client.get("/metrics") as response:
+            return response.status, await response.text()
+
+    await set_faults(engine, {"kind": "garbage", "scope": "metrics", "count": 1})
+    assert await status(engine) == 200
+    _, garbage = await page()
+    assert "} x0.0" in garbage
+    await set_faults(engine, {"kind": "error", "scope": "metrics", "status": 503, "count": 1})
+    assert (await page())[0] == 503
+    answer, whole = await page()
+    assert (answer, "} x" in whole) == (200, False)

@@ -2,7 +2,7 @@
 
 llhttp parses, nothing else touches the bytes: a GET costs a quarter of what a general client takes.
 Invariant: one request at a time; an answer is a whole 200 page of text, or a reason; nothing over
-the size limit is ever held; a connection with an unfinished answer is never used again.
+the limits of `PageMemory` is ever held; a connection with an unfinished answer is never used again.
 (RFC 9112; redirects are not followed, no cookies, no compression.)
 """
 
@@ -10,9 +10,11 @@ import asyncio
 
 import httptools
 
+from inferbus_metrics_collector.page_memory import PageMemory
 from inferbus_metrics_collector.ports import Endpoint, ScrapeError
 
 MOST_HEAD_BYTES = 64 * 1024
+"""Of all that is received, what need not be the page: the head, and what frames chunks."""
 
 _OTHER_TEXT = frozenset({b"", b"application/openmetrics-text", b"application/octet-stream"})
 
@@ -31,12 +33,13 @@ def request_bytes(endpoint: Endpoint) -> bytes:
     ).encode("ascii")
 
 
-class PageConnection(asyncio.Protocol):
+class PageConnection(asyncio.BufferedProtocol):
     """A connection; `is_idle` says whether it can take a request."""
 
-    def __init__(self, most_bytes: int) -> None:
-        """`most_bytes`: of one page."""
-        self._most_bytes = most_bytes
+    def __init__(self, memory: PageMemory) -> None:
+        """All connections of a collector share one `memory`."""
+        self._memory = memory
+        self._body_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[bytes] | None = None
@@ -66,44 +69,55 @@ class PageConnection(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._received = 0
-        self._body: list[bytes] = []
-        self._body_bytes = 0
+        self._body = b""
+        self._more_body = bytearray()
         self._type = b""
         self._refusal = ""
         self._in_head = True
         self._ends_with_connection = True
         self._keep = False
 
-    # asyncio.Protocol
+    # asyncio.BufferedProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Part of asyncio.Protocol."""
+        """Part of asyncio.BufferedProtocol."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
-        """Part of asyncio.Protocol."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Part of asyncio.BufferedProtocol."""
+        del sizehint
+        return self._memory.receive_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Part of asyncio.BufferedProtocol."""
         if self._answer is None:
             self.close()  # nobody asked
             return
-        self._received += len(data)
+        self._received += nbytes
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._memory.receive_buffer[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(f"no HTTP answer: {error}")
             return
         if self._refusal:
             self._fail(self._refusal)
-        elif self._in_head and self._received > MOST_HEAD_BYTES:
-            self._fail(f"the head of the answer is larger than {MOST_HEAD_BYTES} bytes")
+        elif self._answer is not None:
+            self._refuse_frames_without_a_page()
+
+    def _refuse_frames_without_a_page(self) -> None:
+        if self._received - self._body_bytes <= MOST_HEAD_BYTES + self._body_bytes:
+            return
+        what = "the head of the answer" if self._in_head else "what frames the page"
+        self._fail(f"{what} is larger than {MOST_HEAD_BYTES} bytes")
 
     def eof_received(self) -> None:
-        """Part of asyncio.Protocol."""
+        """Part of asyncio.BufferedProtocol."""
         if self._answer is not None and not self._in_head and self._ends_with_connection:
             self._succeed()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Part of asyncio.Protocol."""
+        """Part of asyncio.BufferedProtocol."""
         if self._answer is None:
             return
         if self._served and not self._received:
@@ -123,8 +137,9 @@ class PageConnection(asyncio.Protocol):
         match name.lower():
             case b"content-length":
                 self._ends_with_connection = False
-                if int(value) > self._most_bytes:
-                    self._refusal = f"the page is larger than {self._most_bytes} bytes"
+                if int(value) > self._memory.most_page_bytes:
+                    most_bytes = self._memory.most_page_bytes
+                    self._refusal = f"the page is larger than {most_bytes} bytes"
             case b"transfer-encoding":
                 self._ends_with_connection = False
             case b"content-type":
@@ -146,11 +161,17 @@ class PageConnection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Part of httptools' protocol."""
-        self._body_bytes += len(body)
-        if self._body_bytes > self._most_bytes:
-            self._refusal = f"the page is larger than {self._most_bytes} bytes"
-        if not self._refusal:
-            self._body.append(body)
+        if self._refusal:
+            return
+        wanted_bytes = self._body_bytes + len(body)
+        self._refusal = self._memory.grow(self._body_bytes, wanted_bytes)
+        if self._refusal:
+            return
+        self._body_bytes = wanted_bytes
+        if self._body:
+            self._more_body += body
+        else:
+            self._body = body
 
     def on_message_complete(self) -> None:
         """Part of httptools' protocol."""
@@ -159,8 +180,7 @@ class PageConnection(asyncio.Protocol):
 
     def _succeed(self) -> None:
         self._served += 1
-        self._settle(b"".join(self._body))
-        self._body = []
+        self._settle(b"".join((self._body, self._more_body)) if self._more_body else self._body)
         if not self._keep or self._ends_with_connection:
             self.close()
 
@@ -170,6 +190,8 @@ class PageConnection(asyncio.Protocol):
 
     def _settle(self, outcome: bytes | Exception) -> None:
         answer, self._answer = self._answer, None
+        self._memory.release(self._body_bytes)
+        self._body, self._more_body, self._body_bytes = b"", bytearray(), 0
         if answer is None or answer.done():
             return
         if isinstance(outcome, bytes):

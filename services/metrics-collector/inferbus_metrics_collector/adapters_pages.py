@@ -11,6 +11,7 @@ from inferbus_metrics_collector.adapters_http import (
     StaleConnectionError,
     request_bytes,
 )
+from inferbus_metrics_collector.page_memory import PageMemory
 from inferbus_metrics_collector.policy_access import address_problem
 from inferbus_metrics_collector.ports import Endpoint, ScrapeError
 
@@ -21,9 +22,13 @@ IDLE_SECONDS = 90.0
 class HttpPages:
     """Gets pages; `close` when done."""
 
-    def __init__(self, most_bytes: int) -> None:
-        """`most_bytes`: of one page; a larger one is refused as soon as that is known."""
-        self._most_bytes = most_bytes
+    def __init__(self, memory: PageMemory, *, loopback: bool = True) -> None:
+        """A page that `memory` has no room for is refused as soon as that is known.
+
+        `loopback`: whether pods may be on this machine's own addresses.
+        """
+        self._memory = memory
+        self._loopback = loopback
         self._idle: dict[tuple[str, int], tuple[PageConnection, float]] = {}
         self._swept = 0.0
 
@@ -57,12 +62,12 @@ class HttpPages:
         return page
 
     async def _connect(self, endpoint: Endpoint) -> PageConnection:
-        refusal = address_problem(endpoint.address)
+        refusal = address_problem(endpoint.address, loopback=self._loopback)
         if refusal:
             raise ScrapeError(refusal)
         try:
             _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: PageConnection(self._most_bytes), endpoint.address, endpoint.port
+                lambda: PageConnection(self._memory), endpoint.address, endpoint.port
             )
         except OSError as error:
             raise ScrapeError(f"cannot connect: {error.strerror or error}") from error

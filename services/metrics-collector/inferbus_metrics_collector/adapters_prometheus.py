@@ -10,7 +10,7 @@ import socket
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from inferbus_metrics_collector.policy_access import address_problem
+from inferbus_metrics_collector.policy_access import address_problem, server_url_problem
 from inferbus_metrics_collector.policy_prometheus import instant_value
 from inferbus_metrics_collector.ports import ScrapeError
 
@@ -21,8 +21,9 @@ _CONNECTIONS_PER_SERVER = 8
 class CheckedResolver(AbstractResolver):
     """Resolves names, and refuses those that lead where no request may go."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, loopback: bool) -> None:
         self._resolver = aiohttp.ThreadedResolver()
+        self._loopback = loopback
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -30,7 +31,7 @@ class CheckedResolver(AbstractResolver):
         """The addresses of `host`; raises OSError when one of them is forbidden."""
         found = await self._resolver.resolve(host, port, family)
         for result in found:
-            refusal = address_problem(result["host"])
+            refusal = address_problem(result["host"], loopback=self._loopback)
             if refusal:
                 raise PermissionError(errno.EACCES, refusal)
         return found
@@ -43,13 +44,18 @@ class CheckedResolver(AbstractResolver):
 class PrometheusQueries:
     """Asks Prometheus servers; `close` when done."""
 
-    def __init__(self, timeout_seconds: float) -> None:
-        """`timeout_seconds`: of one query, real time, connecting included."""
+    def __init__(self, timeout_seconds: float, *, loopback: bool = True) -> None:
+        """`timeout_seconds`: of one query, real time, connecting included; `loopback`: whether
+        servers may be on this machine."""
         self._timeout_seconds = timeout_seconds
+        self._loopback = loopback
         self._session: aiohttp.ClientSession | None = None
 
     async def query(self, server_url: str, query: str) -> float:
         """The value of an instant query now; raises `ScrapeError`."""
+        refusal = server_url_problem(server_url, loopback=self._loopback)
+        if refusal:
+            raise ScrapeError(refusal)
         url = f"{server_url}/api/v1/query"
         try:
             async with self._open().get(
@@ -79,7 +85,8 @@ class PrometheusQueries:
             self._session = aiohttp.ClientSession(
                 timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
                 connector=aiohttp.TCPConnector(
-                    resolver=CheckedResolver(), limit_per_host=_CONNECTIONS_PER_SERVER
+                    resolver=CheckedResolver(loopback=self._loopback),
+                    limit_per_host=_CONNECTIONS_PER_SERVER,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Accept": "application/json"},

@@ -34,13 +34,17 @@ class Fleet:
     workloads: dict[ObjectKey, WorkloadObserved] = field(default_factory=dict)
     unreadable: dict[ObjectKey, Problem] = field(default_factory=dict)
     """Objects that don't fit their model."""
+    uids: dict[ObjectKey, str] = field(default_factory=dict)
+    """Of all policies and bindings, readable or not."""
 
     def fold_object(self, key: ObjectKey, data: SpecChanged) -> None:
         """Take in a policy or a binding; call `planned` when the facts at hand are in."""
         self.objects.pop(key, None)
         self.unreadable.pop(key, None)
+        self.uids.pop(key, None)
         if data.deleted:
             return
+        self.uids[key] = data.uid
         try:
             self.objects[key] = read_policy_object(key, data.uid, data.generation, data.object)
         except ValidationError as error:
@@ -76,7 +80,7 @@ def wanted_families(
     wanted: dict[tuple[ObjectKey, Page], frozenset[str]] = {}
     for plan in plans:
         for target in plan.targets:
-            for metric in target.pod_metrics:
+            for metric in (*target.pod_metrics, *target.beside):
                 place = (target.key.owner, metric.page)
                 wanted[place] = wanted.get(place, frozenset()) | frozenset(metric.families)
     return wanted

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from inferbus_contracts.envelope import event_id
-from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
+from inferbus_contracts.events.metrics import MetricsSampled
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_metrics_collector.plans import Page, PrometheusMetric, SamplePlan, TargetPlan
@@ -19,6 +19,7 @@ from inferbus_metrics_collector.policy_history import PodReading
 from inferbus_metrics_collector.policy_sample import (
     Census,
     Failure,
+    TargetOutcome,
     census,
     pages_of,
     still_standing,
@@ -56,11 +57,11 @@ class Sampler:
         round_: Round,
         workloads: Mapping[ObjectKey, WorkloadObserved],
         wanted: Wanted,
-    ) -> None:
+    ) -> list[str]:
         """Take one sample; `workloads` holds every target of the plan, and the facts that arrive
         meanwhile.
 
-        Raises `ProblemsError` when it can't be stored.
+        Returns what was wrong and will not pass. Raises `ProblemsError` when it can't be stored.
         """
         begun = [
             self._begin(target, workloads[target.key.owner], wanted) for target in plan.targets
@@ -72,10 +73,11 @@ class Sampler:
         data = MetricsSampled(
             policy=str(plan.policy),
             taken_at_ms=self._now_ms(),
-            window_ms=max(window_ms for _, window_ms in parts),
-            targets=[sample for sample, _ in parts],
+            window_ms=max(part.window_ms for part in parts),
+            targets=[part.sample for part in parts],
         )
         await self._sink.emit(plan.key, data, sample_id(plan, round_))
+        return [f"{part.sample.target}: {text}" for part in parts for text in part.lasting]
 
     def _begin(
         self, target: TargetPlan, workload: WorkloadObserved, wanted: Wanted
@@ -119,7 +121,7 @@ class _TargetUnderWay:
     ) -> tuple[asyncio.Task[PodReading | Failure] | asyncio.Task[float | Failure], ...]:
         return (*self.pages.values(), *self.answers.values())
 
-    def outcome(self, present: WorkloadObserved | None) -> tuple[TargetSample, int]:
+    def outcome(self, present: WorkloadObserved | None) -> TargetOutcome:
         """The target's part of the sample once all tasks are done; `present` is what stands now."""
         facts = present.pods if present is not None else ()
         pods = still_standing(self.pods, facts, self.target.key.role)

@@ -11,11 +11,13 @@ from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
+from inferbus_metrics_collector.assessor import Assessor
 from inferbus_metrics_collector.core import Fleet, wanted_families
 from inferbus_metrics_collector.effects import Sampler, Wanted
 from inferbus_metrics_collector.plans import SamplePlan
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_schedule import Round, Timetable
+from inferbus_metrics_collector.policy_targets import Planned
 from inferbus_metrics_collector.telemetry import SampleMetrics
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower
@@ -38,6 +40,7 @@ class Collector:
         membership: Membership,
         clock: Clock,
         metrics: SampleMetrics,
+        assessor: Assessor,
     ) -> None:
         self._fleet = fleet
         self._timetable = timetable
@@ -46,6 +49,7 @@ class Collector:
         self._membership = membership
         self._clock = clock
         self._metrics = metrics
+        self._assessor = assessor
         self._plans: dict[ObjectKey, SamplePlan] = {}
         self._keys_by_workload: dict[ObjectKey, list[ObjectKey]] = {}
         self._wanted: Wanted = {}
@@ -110,9 +114,18 @@ class Collector:
         self._wanted = wanted_families(plans.values())
         self._absent &= plans.keys()
         self._metrics.keys.set(len(plans))
+        self._assessor.planned(plans.values(), self._spoken_for(planned), self._fleet.uids)
         now_ms = self._clock.now_ms()
         self._timetable.keep(plans, now_ms)
         self._timetable.wake(changed, now_ms)
+
+    def _spoken_for(self, planned: Planned) -> dict[ObjectKey, tuple[Problem, ...]]:
+        """The problems of planning that this instance tells: where it samples the policy, or where
+        nobody does and the policy falls to it."""
+        sampled = {plan.policy: key.owner for key, plan in planned.plans.items()}
+        speaker = {key: str(sampled.get(key, key)) for key in planned.problems}
+        owned = self._membership.owned(speaker.values())
+        return {key: found for key, found in planned.problems.items() if speaker[key] in owned}
 
     def _wake_targets_of(self, workload: ObjectKey, trigger: str) -> None:
         keys = self._keys_by_workload.get(workload, ())
@@ -140,8 +153,10 @@ class Collector:
 
     async def _sample(self, plan: SamplePlan, round_: Round) -> None:
         try:
-            await self._sampler.sample(plan, round_, self._fleet.workloads, self._wanted)
+            facts, wanted = self._fleet.workloads, self._wanted
+            problems = await self._sampler.sample(plan, round_, facts, wanted)
             self._metrics.emitted.inc()
+            self._assessor.sampled(plan, problems, self._clock.now_ms())
         except ProblemsError as error:
             self._metrics.refused.inc()
             log.warning("sample not stored", extra={"key": plan.key, "problem": str(error)})

@@ -16,8 +16,17 @@ class Page(NamedTuple):
     """A metrics page that every pod of a target serves."""
 
     port: int
+    """`ENGINE_PORT` where each pod's engine has its own."""
     path: str
     """Rooted, ready to stand in a request."""
+
+    def __str__(self) -> str:
+        port = "its engine's port" if self.port == ENGINE_PORT else f"port {self.port}"
+        return f"{port}{self.path}"
+
+
+ENGINE_PORT = 0
+"""Stands for the port that a pod's engine answers on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +39,8 @@ class PodMetric:
     """The Prometheus families that can answer, the best first."""
     page: Page
     selector: Selector = Selector()  # noqa: RUF009 - frozen
+    is_optional: bool = False
+    """Whether it is all right that no pod has it: nobody asked for it by name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +60,8 @@ class TargetPlan:
 
     key: ObjectKey
     metrics: tuple[PodMetric | PrometheusMetric, ...] = ()
+    beside: tuple[PodMetric, ...] = ()
+    """Read from the same pages, though no policy asks for it; what lacks of it lacks nothing."""
 
     @property
     def pod_metrics(self) -> tuple[PodMetric, ...]:
@@ -63,10 +76,10 @@ class TargetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SamplePlan:
-    """One sample per round: a target's, or all of a mix."""
+    """One sample per round: a target's, or that of all that are decided about together."""
 
     key: ObjectKey
-    """The target, or for a mix the policy (binding): what the sample is keyed by."""
+    """The target, or of several the policy (binding): what the sample is keyed by."""
     policy: ObjectKey
     """The policy, or the binding that applies it."""
     identity: str

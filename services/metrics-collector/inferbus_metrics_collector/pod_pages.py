@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from inferbus_contracts.events.workload import PodFact
-from inferbus_metrics_collector.plans import Page
+from inferbus_metrics_collector.plans import ENGINE_PORT, Page
 from inferbus_metrics_collector.policy_history import (
     History,
     PodReading,
@@ -19,7 +19,8 @@ from inferbus_metrics_collector.policy_history import (
     remember,
 )
 from inferbus_metrics_collector.policy_sample import Failure
-from inferbus_metrics_collector.policy_scan import scan
+from inferbus_metrics_collector.policy_scan import PageReading, Scan
+from inferbus_metrics_collector.policy_selection import engine_port
 from inferbus_metrics_collector.ports import (
     Endpoint,
     PageSource,
@@ -38,16 +39,17 @@ class PodPages:
     def __init__(
         self,
         source: PageSource,
-        now_ms: Callable[[], int],
+        steady_ms: Callable[[], int],
         metrics: ScrapeMetrics,
         *,
         window: Window,
         timeout_seconds: float,
         concurrency: int,
     ) -> None:
-        """`timeout_seconds`: of one page, real time, waiting included."""
+        """`steady_ms`: virtual time that never jumps; `timeout_seconds`: of one page, real time,
+        waiting included."""
         self._source = source
-        self._now_ms = now_ms
+        self._steady_ms = steady_ms
         self._metrics = metrics
         self._window = window
         self._timeout_seconds = timeout_seconds
@@ -65,7 +67,8 @@ class PodPages:
 
         Callers that want the same while it is under way share it.
         """
-        endpoint = Endpoint(pod.address, page.port, page.path)
+        port = engine_port(pod) if page.port == ENGINE_PORT else page.port
+        endpoint = Endpoint(pod.address, port, page.path)
         start = PodStart(pod.uid, pod.starting_since_ms)
         return self._under_way.join((endpoint, wanted), lambda: self._read(endpoint, start, wanted))
 
@@ -85,7 +88,7 @@ class PodPages:
             self._metrics.failed(started)
             return Failure(str(error))
         self._metrics.scraped(started, len(body))
-        reading = Reading(self._now_ms(), scan(body, wanted))
+        reading = Reading(self._steady_ms(), await _scan(body, wanted))
         history = self._histories.get(endpoint)
         past = baseline(history, start, reading.at_ms, self._window)
         self._histories[endpoint] = remember(history, start, reading, self._window)
@@ -103,3 +106,11 @@ class PodPages:
             if asked:
                 self._slow.add(endpoint)
             raise ScrapeError(f"no page within {self._timeout_seconds:g} s") from None
+
+
+async def _scan(body: bytes, wanted: frozenset[str]) -> Scan:
+    """The page, read at a stretch only as far as others can wait."""
+    reading = PageReading(body, wanted)
+    for _ in reading.pauses():
+        await asyncio.sleep(0)
+    return reading.found()

@@ -19,19 +19,24 @@ _METADATA_SERVICES = frozenset(
 _PATH_CHARACTERS = "/?&=%:@!$'()*+,;~-._"
 
 
-def address_problem(text: str) -> str:
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def address_problem(text: str, *, loopback: bool = True) -> str:
     """Why the IP address `text` may not be contacted; empty when it may.
 
-    Loopback addresses may: on the process substrate the pods live there.
+    `loopback`: whether the machine itself may be. On the process substrate the pods live there;
+    inside a cluster it is the collector's own pod.
     """
     try:
         address: Address = ipaddress.ip_address(text)
     except ValueError:
         return f"{text!r} is no IP address" if text else "it has no address yet"
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
+    address = _meant(address)
     if address in _METADATA_SERVICES:
         return f"{text} is a cloud's metadata service"
+    if address.is_loopback and not loopback:
+        return f"{text} is the collector's own machine"
     if address.is_link_local:
         return f"{text} is a link-local address"
     if address.is_multicast or address.is_unspecified:
@@ -39,7 +44,7 @@ def address_problem(text: str) -> str:
     return ""
 
 
-def server_url_problem(url: str) -> str:
+def server_url_problem(url: str, *, loopback: bool = True) -> str:
     """Why a Prometheus server's URL can't be used; empty when it can (autoscaling spec 2.9)."""
     try:
         parts = urlsplit(url)
@@ -52,12 +57,21 @@ def server_url_problem(url: str) -> str:
         return "credentials don't belong into a resource"
     if parts.query or parts.fragment:
         return "should end with the path under which the server's API is"
-    return address_problem(host) if _is_address(host) else ""
+    return address_problem(host, loopback=loopback) if _is_address(host) else ""
 
 
 def request_path(uri: str) -> str:
     """`uri` as the target of a request: rooted, and without bytes that could end the line."""
     return quote(uri if uri.startswith("/") else f"/{uri}", safe=_PATH_CHARACTERS)
+
+
+def _meant(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one stands for (RFC 4291 2.5.5.2, RFC 6052, RFC 3056)."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _is_address(host: str) -> bool:

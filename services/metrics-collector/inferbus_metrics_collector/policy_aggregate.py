@@ -25,6 +25,8 @@ class Aggregated:
     silent: frozenset[str] = frozenset()
     """Pods that should have given a value and didn't."""
     problems: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    """Problems that the next rounds, or the next requests, will end."""
     window_ms: int = 0
     """The longest span between two readings; 0 for a gauge."""
 
@@ -38,27 +40,35 @@ def aggregate(
     buckets were merged. A family that only some pods have is summed over those.
     """
     values = {pod: value for pod, value in pods.items() if isinstance(value, PodValue)}
-    reasons = {pod: value.reason for pod, value in pods.items() if isinstance(value, Unusable)}
-    silent = frozenset(reasons)
-    problems = tuple(f"{name}: pod {pod}: {reason}" for pod, reason in sorted(reasons.items()))
+    unusable = {pod: value for pod, value in pods.items() if isinstance(value, Unusable)}
+    silent = frozenset(unusable)
+    problems = _reasons(name, unusable, is_passing=False)
+    passing = _reasons(name, unusable, is_passing=True)
     if not values:
         absent = () if silent or not pods else (f"{name}: no pod has it on its page",)
-        return Aggregated(None, silent, (*problems, *absent))
+        return Aggregated(None, silent, (*problems, *absent), passing)
     kinds = {value.kind for value in values.values()}
     if len(kinds) > 1:
-        return Aggregated(
-            None, silent, (*problems, f"{name}: pods disagree about its type: {sorted(kinds)}")
-        )
+        disagree = f"{name}: pods disagree about its type: {sorted(kinds)}"
+        return Aggregated(None, silent, (*problems, disagree), passing)
     window_ms = max(value.span_ms for value in values.values())
     kind = kinds.pop()
     if kind is MetricKind.QUANTILE:
         metric = _quantile(name, values, share)
         if metric is None:
-            problems = (*problems, f"{name}: no observation in a bounded bucket in {window_ms} ms")
-        return Aggregated(metric, silent, problems, window_ms)
+            passing = (*passing, f"{name}: no observation in a bounded bucket in {window_ms} ms")
+        return Aggregated(metric, silent, problems, passing, window_ms)
     total = math.fsum(value.value for value in values.values())
     metric = MetricAggregate(name=name, kind=kind, value=total, pods=len(values))
-    return Aggregated(metric, silent, problems, window_ms)
+    return Aggregated(metric, silent, problems, passing, window_ms)
+
+
+def _reasons(name: str, pods: Mapping[str, Unusable], *, is_passing: bool) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: pod {pod}: {value.reason}"
+        for pod, value in sorted(pods.items())
+        if value.is_passing is is_passing
+    )
 
 
 def _quantile(name: str, values: Mapping[str, PodValue], share: float) -> MetricAggregate | None:

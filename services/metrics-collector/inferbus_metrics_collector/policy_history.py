@@ -15,7 +15,7 @@ _MOST_WINDOWS = 4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One page at one time."""
+    """One page at one time of the steady clock."""
 
     at_ms: int
     scan: Scan

@@ -12,6 +12,9 @@ from typing import NamedTuple
 _LABEL = re.compile(
     rb'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(,[ \t]*|\Z)'
 )
+LONGEST_LABELS_BYTES = 16 * 1024
+"""Of one sample; longer ones are not read."""
+
 _REMEMBERED = 16_384
 _LONGEST_REMEMBERED_BYTES = 1_024
 """Together with the number: what is remembered stays below some 30 MB, whatever pods send."""
@@ -20,6 +23,8 @@ _LONGEST_REMEMBERED_BYTES = 1_024
 class Labels(NamedTuple):
     """What the label part of a line says."""
 
+    text: bytes
+    """As it was written; the same object for the same text, so that it is held once."""
     series: bytes
     """The labels without `le`, as they were written."""
     bound: float | None
@@ -29,11 +34,13 @@ class Labels(NamedTuple):
 def read_labels(text: bytes) -> Labels:
     """The labels in `text`, from brace to brace; empty text has none.
 
-    Raises `ValueError` when the text breaks the Prometheus text format (0.0.4).
+    Raises `ValueError` when the text breaks the Prometheus text format (0.0.4) or is too long.
     """
-    if len(text) > _LONGEST_REMEMBERED_BYTES:
-        return _parse(text)
-    return _remembered(text)
+    if len(text) <= _LONGEST_REMEMBERED_BYTES:
+        return _remembered(text)
+    if len(text) > LONGEST_LABELS_BYTES:
+        raise ValueError("the labels are too long")
+    return _parse(text)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -57,7 +64,7 @@ def _parse(text: bytes) -> Labels:
         else:
             kept.append(label[1] + b"=" + label[2])
         position = label.end()
-    return Labels(b"\0".join(kept), bound)
+    return Labels(text, b"\0".join(kept), bound)
 
 
 def _bound(text: bytes) -> float:

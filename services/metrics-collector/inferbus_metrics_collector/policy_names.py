@@ -48,6 +48,7 @@ _VOCABULARY: dict[str, tuple[str, ...]] = {
         "sglang:num_requests_total",
         "tgi_request_success",
         "trtllm_request_success_total",
+        "trtllm_num_requests_completed_total",
     ),
     "kthena:time_to_first_token_seconds": (
         "vllm:time_to_first_token_seconds",

@@ -20,9 +20,9 @@ def merge_buckets(pods: Sequence[Buckets]) -> MergedBuckets:
 
     Counts never fall from a bound to the next: a page is not read at one instant.
     """
-    bounds = sorted({bound for buckets in pods for bound in buckets})
+    bounds = sorted(set().union(*pods))
     columns = [_at_bounds(buckets, bounds) for buckets in pods]
-    counts = [math.fsum(column) for column in zip(*columns, strict=True)]
+    counts = map(math.fsum, zip(*columns, strict=True))
     return list(zip(bounds, accumulate(counts, max), strict=True))
 
 
@@ -43,8 +43,10 @@ def quantile(share: float, buckets: MergedBuckets) -> float | None:
     return buckets[-2][0]
 
 
-def _at_bounds(buckets: Buckets, bounds: Sequence[float]) -> list[float]:
+def _at_bounds(buckets: Buckets, bounds: list[float]) -> list[float]:
     """The counts at `bounds`; at one that the pod lacks, the count of its next lower bound."""
+    if list(buckets) == bounds:
+        return list(buckets.values())
     counts, last = [], 0.0
     for bound in bounds:
         last = buckets.get(bound, last)

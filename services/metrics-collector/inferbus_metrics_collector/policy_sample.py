@@ -6,6 +6,7 @@ sample from being whole is told in it (autoscaling spec 2.5, D4, D5, D10).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from inferbus_contracts.errors import shorten
 from inferbus_contracts.events.metrics import MetricAggregate, TargetSample
@@ -14,10 +15,14 @@ from inferbus_metrics_collector.plans import Page, PodMetric, TargetPlan
 from inferbus_metrics_collector.policy_aggregate import Aggregated, aggregate
 from inferbus_metrics_collector.policy_history import PodReading
 from inferbus_metrics_collector.policy_selection import is_failed, is_ready, standing_pods
-from inferbus_metrics_collector.policy_series import pod_value
+from inferbus_metrics_collector.policy_series import PodValue, Unusable, pod_value
 
 MOST_PROBLEMS = 8
 """Of one target in one sample; each at most 200 characters."""
+
+
+_FOREIGN = Unusable("nothing looked for is on its page, as it is on others': whose page is it?")
+"""Pods of one role run the same engine: one whose page is quite another is not idle (D10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,16 @@ class Failure:
     """There is no answer; why, in a few words."""
 
     reason: str
+
+
+class TargetOutcome(NamedTuple):
+    """One target after a round."""
+
+    sample: TargetSample
+    window_ms: int
+    """The longest span behind its rates."""
+    lasting: tuple[str, ...]
+    """The problems that won't end by themselves."""
 
 
 PageOutcomes = Mapping[tuple[str, Page], PodReading | Failure]
@@ -72,16 +87,18 @@ def pages_of(pod: PodFact, metrics: Sequence[PodMetric]) -> frozenset[Page]:
 
 def target_sample(
     target: TargetPlan, pods: Census, pages: PageOutcomes, queries: QueryOutcomes
-) -> tuple[TargetSample, int]:
-    """The target's part of the sample, and the longest span behind its rates in milliseconds."""
+) -> TargetOutcome:
+    """What is known of a target after a round."""
     metrics: list[MetricAggregate] = []
     missing, problems = _incomplete(pages)
+    passing: list[str] = []
     window_ms = 0
     for metric in target.pod_metrics:
         outcome = _over_pods(metric, pods, pages)
         metrics += [outcome.metric] if outcome.metric is not None else []
         missing |= outcome.silent
         problems += outcome.problems
+        passing += outcome.passing
         window_ms = max(window_ms, outcome.window_ms)
     for external in target.prometheus_metrics:
         answer = queries[external.name]
@@ -96,9 +113,15 @@ def target_sample(
         unready_pods=pods.unready,
         failed_pods=pods.failed,
         missing=sorted(missing),
-        problems=_shown(problems),
+        problems=_shown([*problems, *passing]),
+        beside=_beside(target, pods, pages) or None,
     )
-    return sample, window_ms
+    return TargetOutcome(sample, window_ms, tuple(_shown(problems)))
+
+
+def _beside(target: TargetPlan, pods: Census, pages: PageOutcomes) -> list[MetricAggregate]:
+    found = (_over_pods(metric, pods, pages).metric for metric in target.beside)
+    return [metric for metric in found if metric is not None]
 
 
 def _incomplete(pages: PageOutcomes) -> tuple[set[str], list[str]]:
@@ -107,23 +130,31 @@ def _incomplete(pages: PageOutcomes) -> tuple[set[str], list[str]]:
     for (pod, page), outcome in sorted(pages.items(), key=lambda item: item[0]):
         if isinstance(outcome, Failure):
             missing.add(pod)
-            problems.append(f"pod {pod}: port {page.port}{page.path}: {outcome.reason}")
-        elif outcome.now.scan.malformed_lines:
-            scan = outcome.now.scan
+            problems.append(f"pod {pod}: {page}: {outcome.reason}")
+        elif damage := outcome.now.scan.damage:
             missing.add(pod)
-            problems.append(
-                f"pod {pod}: {scan.malformed_lines} malformed lines: {scan.first_malformed}"
-            )
+            problems += (f"pod {pod}: {what}" for what in damage)
     return missing, problems
 
 
 def _over_pods(metric: PodMetric, pods: Census, pages: PageOutcomes) -> Aggregated:
-    values = {}
+    values: dict[str, PodValue | Unusable | None] = {}
+    foreign: list[PodFact] = []
+    answering: set[str] = set()
     for pod in pods.ready:
         reading = pages.get((pod.name, metric.page))
-        if isinstance(reading, PodReading) and metric.selector.matches(pod.labels):
-            values[pod.name] = pod_value(metric.families, reading.now, reading.past)
-    return aggregate(metric.name, values)
+        if not isinstance(reading, PodReading) or not metric.selector.matches(pod.labels):
+            continue
+        value = pod_value(metric.families, reading.now, reading.past)
+        values[pod.name] = value
+        if value is not None:
+            answering.add(pod.role)
+        elif reading.now.scan.is_foreign:
+            foreign.append(pod)
+    values |= {pod.name: _FOREIGN for pod in foreign if pod.role in answering}
+    found = aggregate(metric.name, values)
+    absent = metric.is_optional and not any(values.values())
+    return replace(found, problems=()) if absent else found
 
 
 def _shown(problems: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 Rounds have numbers, virtual time over interval, and a key has a moment of its own in each, so that
 load is spread and every instance agrees. Invariant: a key is taken at most once per round, unless
-something happened that the sample of the round cannot have known.
+something happened that the sample of the round cannot have known; no clock that is set back or
+forward lets a key wait for longer than a round.
 """
 
 import hashlib
@@ -22,7 +23,8 @@ class Round(NamedTuple):
     key: ObjectKey
     number: int
     trigger: str = ""
-    """Id of the event that asks for another sample in a round that has one; else empty."""
+    """What asks for another sample in a round that has one: the id of an event, or that the clock
+    was set back; else empty."""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class _Entry:
     due_ms: int = 0
     trigger: str = ""
     last_number: int = _NEVER
+    highest_number: int = _NEVER
     last_ms: int = _NEVER
 
 
@@ -54,6 +57,8 @@ class Timetable:
         self._rest_ms = interval_ms // 5
         self._entries: dict[ObjectKey, _Entry] = {}
         self._heap: list[tuple[int, ObjectKey]] = []
+        self._now_ms = 0
+        self._times_set_back = 0
 
     @property
     def next_ms(self) -> int | None:
@@ -89,15 +94,19 @@ class Timetable:
 
     def due(self, now_ms: int) -> list[Round]:
         """The samples to take now; each key's next moment is in a later round."""
+        self._follow_the_clock(now_ms)
         rounds = []
         while (next_ms := self.next_ms) is not None and next_ms <= now_ms:
             _, key = heapq.heappop(self._heap)
             entry = self._entries[key]
             number = now_ms // self._interval_ms
             again = entry.trigger if number == entry.last_number else ""
+            if number != entry.last_number and number <= entry.highest_number:
+                again = entry.trigger or f"clock-set-back-{self._times_set_back}"
             if again or number != entry.last_number:
                 rounds.append(Round(key, number, again))
             entry.trigger, entry.last_number, entry.last_ms = "", number, now_ms
+            entry.highest_number = max(number, entry.highest_number)
             self._put(key, entry, (number + 1) * self._interval_ms + entry.phase_ms)
         return rounds
 
@@ -106,6 +115,16 @@ class Timetable:
         entry = self._entries.get(round_.key)
         if entry is not None and entry.last_number == round_.number:
             entry.last_number, entry.last_ms = _NEVER, _NEVER
+            entry.highest_number = min(entry.highest_number, round_.number - 1)
+
+    def _follow_the_clock(self, now_ms: int) -> None:
+        """Keys that wait for a time that was near and is far now are due at once."""
+        if now_ms < self._now_ms:
+            self._times_set_back += 1
+            for key, entry in self._entries.items():
+                if entry.due_ms - now_ms > 2 * self._interval_ms:
+                    self._put(key, entry, now_ms)
+        self._now_ms = now_ms
 
     def _put(self, key: ObjectKey, entry: _Entry, due_ms: int) -> None:
         entry.due_ms = due_ms

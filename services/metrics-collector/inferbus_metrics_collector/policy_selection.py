@@ -8,13 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from inferbus_contracts.events.workload import PodFact
+from inferbus_contracts.resources.annotations import ENGINE_PORT
 from inferbus_contracts.resources.metadata import LabelSelector, LabelSelectorRequirement
+from inferbus_contracts.resources.metric_sources import MetricEndpoint
 
 _LABELS = "modelserving.volcano.sh/"
 IMPLIED_LABELS = frozenset({f"{_LABELS}name", f"{_LABELS}entry"})
 """What a policy says about these is not heard: every pod that stands for the target has them."""
 
 ROLE_LABEL = f"{_LABELS}role"
+
+DEFAULT_PORT = MetricEndpoint().port
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
@@ -29,6 +33,8 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is meant (Kubernetes label selectors)."""
+        if not self.labels and not self.expressions:
+            return True
         return all(labels.get(key) == value for key, value in self.labels) and all(
             _holds(labels.get(key), operator, values) for key, operator, values in self.expressions
         )
@@ -72,6 +78,14 @@ def is_failed(pod: PodFact) -> bool:
 def is_ready(pod: PodFact) -> bool:
     """Serving, so its page counts (autoscaling spec 2.5)."""
     return pod.ready and pod.phase == "Running" and not is_failed(pod)
+
+
+def engine_port(pod: PodFact) -> int:
+    """Where a pod's engine answers: as its annotation says, else its first port, else 8100 (F3)."""
+    told = pod.annotations.get(ENGINE_PORT, "")
+    if told.isdecimal() and 0 < int(told) < 65536:
+        return int(told)
+    return DEFAULT_PORT if DEFAULT_PORT in pod.ports or not pod.ports else pod.ports[0]
 
 
 def _expression(item: LabelSelectorRequirement) -> tuple[str, str, frozenset[str]]:

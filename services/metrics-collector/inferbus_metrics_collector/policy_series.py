@@ -6,8 +6,10 @@ Invariant: a value is finite and not negative, or there is none and a reason.
 """
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_metrics_collector.policy_history import Reading
@@ -22,6 +24,10 @@ LARGEST_VALUE = 1e100
 
 MOST_BUCKETS = 512
 """Of one histogram; engines have some twenty."""
+
+_REMEMBERED = 256
+_MOST_REMEMBERED_TEXTS = 128
+"""Together: what is remembered stays below some 40 MB, whatever pods send."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +48,8 @@ class Unusable:
     """The page names the metric but gives no number to work with."""
 
     reason: str
+    is_passing: bool = False
+    """Whether the next reading will do: nothing is wrong with the page."""
 
 
 def pod_value(
@@ -58,11 +66,14 @@ def pod_value(
         return Unusable(f"{family.name} is a summary, which can't be merged over pods")
     if not _is_plausible(family):
         return Unusable(f"{family.name} has a value that is negative, not finite or absurd")
+    before = None if past is None else past.scan.family(family.name)
+    if before is not None and before.type is not family.type:
+        return Unusable(f"{family.name} was a {before.type} and is a {family.type} now")
     if family.type is FamilyType.GAUGE:
         return PodValue(kind=MetricKind.GAUGE, value=math.fsum(family.series.values()))
-    before = None if past is None else past.scan.family(family.name)
-    if past is None or before is None or not _is_comparable(family, before):
-        return Unusable(f"{family.name} was read for the first time: no rate yet")
+    if past is None or before is None or not _is_plausible(before):
+        reason = f"{family.name} was read for the first time: no rate yet"
+        return Unusable(reason, is_passing=True)
     span_ms = now.at_ms - past.at_ms
     if family.type is FamilyType.COUNTER:
         increase = counter_increase(family.series, before.series)
@@ -86,33 +97,50 @@ def bucket_increases(now: dict[bytes, float], past: dict[bytes, float]) -> Bucke
 
     A series of which one bucket went down started at zero.
     """
-    series: dict[bytes, list[tuple[float, float, float]]] = {}
-    for text, count in now.items():
+    texts = tuple(now)
+    series = _remembered(texts) if len(texts) <= _MOST_REMEMBERED_TEXTS else _texts_by_bound(texts)
+    if isinstance(series, Unusable):
+        return series
+    total: Buckets = {}
+    for buckets in series:
+        counts = [now[text] for text in buckets.values()]
+        before = [past.get(text, 0.0) for text in buckets.values()]
+        restarted = any(map(operator.lt, counts, before))
+        increases = counts if restarted else map(operator.sub, counts, before)
+        for bound, increase in zip(buckets, increases, strict=True):
+            total[bound] = total.get(bound, 0.0) + increase
+    return total
+
+
+_Series = tuple[dict[float, bytes], ...]
+"""The label texts of each series of a histogram, by the bound of the bucket."""
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(texts: tuple[bytes, ...]) -> _Series | Unusable:
+    """As `_texts_by_bound`; the pods of a model have the same texts, scrape after scrape."""
+    return _texts_by_bound(texts)
+
+
+def _texts_by_bound(now: Iterable[bytes]) -> _Series | Unusable:
+    series: dict[bytes, dict[float, bytes]] = {}
+    for text in now:
         labels = read_labels(text)
         if labels.bound is None:
             return Unusable("has a bucket without a bound")
-        bucket = (labels.bound, count, past.get(text, 0.0))
-        series.setdefault(labels.series, []).append(bucket)
-    total: Buckets = {}
-    if len(now) > MOST_BUCKETS * len(series):
-        return Unusable(f"has more than {MOST_BUCKETS} buckets")
-    for buckets in series.values():
-        restarted = any(count < before for _, count, before in buckets)
-        if all(bound != math.inf for bound, _, _ in buckets):
+        series.setdefault(labels.series, {})[labels.bound] = text
+    for texts in series.values():
+        if len(texts) > MOST_BUCKETS:
+            return Unusable(f"has more than {MOST_BUCKETS} buckets")
+        if math.inf not in texts:
             return Unusable("has no +Inf bucket")
-        for bound, count, before in buckets:
-            total[bound] = total.get(bound, 0.0) + (count if restarted else count - before)
-    return total
+    return tuple(series.values())
 
 
 def _is_plausible(family: Family) -> bool:
     """No value is negative, and none not finite or huge: the sum would be, too."""
     values = family.series.values()
     return sum(values) <= LARGEST_VALUE and min(values) >= 0
-
-
-def _is_comparable(now: Family, past: Family) -> bool:
-    return past.type is now.type and _is_plausible(past)
 
 
 def _first(families: Sequence[str], page: Scan) -> Family | None:

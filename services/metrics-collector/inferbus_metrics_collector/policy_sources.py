@@ -25,9 +25,10 @@ from inferbus_contracts.resources.metric_sources import (
     PrometheusSource,
 )
 from inferbus_contracts.resources.scaling_targets import RoleScaling, Target
-from inferbus_metrics_collector.plans import Page, PodMetric, PrometheusMetric
+from inferbus_metrics_collector.plans import ENGINE_PORT, Page, PodMetric, PrometheusMetric
 from inferbus_metrics_collector.policy_access import request_path, server_url_problem
 from inferbus_metrics_collector.policy_names import families_of
+from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_selection import Selector, selector
 
 _KINDS = {
@@ -35,6 +36,8 @@ _KINDS = {
     Aggregation.AVERAGE: MetricKind.EXTERNAL_AVERAGE,
     Aggregation.UTILISATION: MetricKind.EXTERNAL_UTILISATION,
 }
+
+_ENGINE_PAGE = Page(ENGINE_PORT, MetricEndpoint().uri)
 
 
 def aggregations(owner: ObjectKey, annotations: Mapping[str, str]) -> Aggregations:
@@ -74,6 +77,21 @@ class MetricReader:
         source = target.metric_sources.get(metric.key)
         narrowed = endpoint.label_selector
         return self._of(metric, source, endpoint, target.additional_match_labels, narrowed)
+
+    def of_objective(self, name: str, target: Target | None) -> PodMetric:
+        """One of `OBJECTIVE_FAMILIES`, from the target's page, else from each pod's engine.
+
+        Without a `target` it is a role's.
+        """
+        endpoint = target.metric_endpoint if target else None
+        labels = target.additional_match_labels if target else {}
+        return PodMetric(
+            name=name,
+            families=OBJECTIVE_FAMILIES[name],
+            page=Page(endpoint.port, request_path(endpoint.uri)) if endpoint else _ENGINE_PAGE,
+            selector=self._selector(labels, endpoint.label_selector if endpoint else None),
+            is_optional=True,
+        )
 
     def of_role(self, metric: PolicyMetric, scaling: RoleScaling) -> PodMetric | PrometheusMetric:
         """A metric of a role of a disaggregated target."""

@@ -5,15 +5,18 @@ Invariant: a plan and a decision are about the same thing, because both follow f
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.events.metrics import OUTPUT_TOKENS, WAITING_REQUESTS
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import Aggregations
 from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_metrics_collector.plans import PodMetric, PrometheusMetric, SamplePlan, TargetPlan
+from inferbus_metrics_collector.policy_names import families_of
+from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_sources import MetricReader, aggregations
 
 
@@ -56,14 +59,14 @@ def plan_samples(settled: Settled, grants: NamespaceGrants) -> Planned:
 
 
 def _plan(intent: ScalingIntent, grants: NamespaceGrants) -> SamplePlan:
-    """One sample: of the single target, or of all of a mix, keyed by whoever names them."""
+    """One sample: of the single target, or of all of a mix or a pair of roles."""
     ways = aggregations(intent.owner.key, intent.annotations)
     for target in intent.targets:
         if not grants.allow(intent.owner.key.namespace, target.key.namespace):
             raise ProblemsError(_not_granted(intent, target))
     targets = tuple(_target(intent, target, ways) for target in intent.targets)
     return SamplePlan(
-        key=intent.owner.key if intent.mix else targets[0].key,
+        key=intent.key,
         policy=intent.owner.key,
         identity=intent.identity,
         targets=targets,
@@ -74,17 +77,26 @@ def _target(intent: ScalingIntent, target: IntentTarget, ways: Aggregations) -> 
     reader = MetricReader(
         owner=intent.owner.key, place=target.field, role=target.key.role, aggregations=ways
     )
+    metrics = tuple(_metric(reader, metric, target) for metric in intent.metrics_of(target))
+    if intent.by_objective(target):
+        metrics = tuple(reader.of_objective(name, target.target) for name in OBJECTIVE_FAMILIES)
     return TargetPlan(
-        key=target.key,
-        metrics=tuple(_metric(reader, metric, target) for metric in _metrics(intent, target)),
+        key=target.key, metrics=metrics, beside=_beside(metrics) if intent.mix else ()
     )
 
 
-def _metrics(intent: ScalingIntent, target: IntentTarget) -> Sequence[PolicyMetric]:
-    """A role may bring its own; one with fixed replicas has nothing to decide, yet is reported."""
-    if target.role is None:
-        return intent.body.metrics
-    return () if target.role.fixed else target.role.metrics or intent.body.metrics
+def _beside(metrics: Sequence[PodMetric | PrometheusMetric]) -> tuple[PodMetric, ...]:
+    """What a mix's capacities are learned from, on the first page that is read anyway."""
+    first = next((metric for metric in metrics if isinstance(metric, PodMetric)), None)
+    if first is None:
+        return ()
+    return tuple(
+        replace(first, name=name, families=families_of(common))
+        for name, common in (
+            (OUTPUT_TOKENS, "kthena:generation_tokens_total"),
+            (WAITING_REQUESTS, "kthena:num_requests_waiting"),
+        )
+    )
 
 
 def _metric(

@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from inferbus_contracts.base import EventData
+from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.keys import ObjectKey
 
 
@@ -45,4 +46,20 @@ class SampleSink(Protocol):
 
     async def emit(self, key: ObjectKey, data: EventData, event_id: str) -> None:
         """Store one sample; raises `ProblemsError` when it can't be stored."""
+        ...
+
+
+class AssessmentSink(Protocol):
+    """Where it is told what keeps the samples of policies from being whole."""
+
+    def told(self) -> tuple[ObjectKey, ...]:
+        """The policies of which something was ever told."""
+        ...
+
+    async def tell(self, policy: ObjectKey, data: MetricsAssessed) -> None:
+        """Store it unless it is what was told last; raises `ProblemsError`."""
+        ...
+
+    async def take_back(self, policy: ObjectKey) -> None:
+        """The policy is gone, and with it its problems; raises `ProblemsError`."""
         ...

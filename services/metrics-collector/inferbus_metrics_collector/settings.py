@@ -1,5 +1,6 @@
 """Settings of the metrics collector, prefix `INFERBUS_METRICS_COLLECTOR_`."""
 
+import os
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -38,6 +39,9 @@ class MetricsCollectorSettings(ServiceSettings):
     """The most that one page or query may take, real time."""
     most_page_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=256 * 1024 * 1024)
     """A larger page is refused."""
+    loopback: bool = Field(default_factory=lambda: "KUBERNETES_SERVICE_HOST" not in os.environ)
+    """Whether pods and servers may be on this machine's own addresses; inside a cluster they may
+    not, unless this says so."""
     concurrency: int = Field(default=256, ge=1, le=10_000)
     """Pages that are read at the same time."""
     namespace_grants: Annotated[frozenset[tuple[str, str]], NoDecode, BeforeValidator(_pairs)] = (

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import generate_latest
-
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import PodFact, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
@@ -101,27 +98,3 @@ def serving(name: str = "m", role: str = "") -> ObjectKey:
 
 def gauge_page(value: float, name: str = "load") -> bytes:
     return f"# TYPE {name} gauge\n{name} {value}\n".encode()
-
-
-def engine_page(least_bytes: int) -> bytes:
-    """A page of vLLM's shape: its families, then others until it is large enough."""
-    registry = CollectorRegistry()
-    labels = {"model_name": "meta-llama/Llama-3.1-8B-Instruct", "engine": "0"}
-    for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
-        Gauge(f"vllm:{name}", name, labels, registry=registry).labels(**labels).set(3)
-    for name in ("prompt_tokens", "generation_tokens", "prefix_cache_hits"):
-        Counter(f"vllm:{name}", name, labels, registry=registry).labels(**labels).inc(123_456)
-    number = 0
-    names = ["vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"]
-    while True:
-        for name in names:
-            histogram = Histogram(
-                name, name, labels, buckets=[2.0**n for n in range(-7, 15)], registry=registry
-            ).labels(**labels)
-            for value in range(20):
-                histogram.observe(value)
-        page = generate_latest(registry)
-        if len(page) >= least_bytes:
-            return page
-        number += 1
-        names = [f"http_request_duration_highr_seconds_{number}"]

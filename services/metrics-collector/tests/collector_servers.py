@@ -95,6 +95,18 @@ def endless(head: bytes, part: bytes, sent: list[int]) -> Answer:
     return answer
 
 
+def crumbs(body: bytes) -> Answer:
+    """One byte a chunk."""
+    return chunked(*(body[place : place + 1] for place in range(len(body))))
+
+
+async def redirect_to_itself(writer: asyncio.StreamWriter) -> None:
+    """Come again, for ever."""
+    host, port = writer.get_extra_info("sockname")[:2]
+    location = f"Location: http://{host}:{port}/metrics"
+    writer.write(_head("302 Found", location, "Content-Length: 0"))
+
+
 def dripping(head: bytes, part: bytes) -> Answer:
     """`part` every few milliseconds, for ever."""
 

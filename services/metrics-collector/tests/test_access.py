@@ -25,6 +25,8 @@ def test_hosts_may_be_contacted(address: str) -> None:
         "169.254.0.1",
         "fe80::1",
         "::ffff:169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "2002:a9fe:a9fe::1",
         "fd00:ec2::254",
         "100.100.100.200",
         "0.0.0.0",
@@ -36,8 +38,18 @@ def test_hosts_may_be_contacted(address: str) -> None:
         "1.2.3.4\r\nX: y",
     ],
 )
-def test_credentials_of_the_machine_and_what_is_no_host_are_out_of_reach(address: str) -> None:
+def test_as_d25_credentials_of_the_machine_and_what_is_no_host_are_out_of_reach(
+    address: str,
+) -> None:
     assert address_problem(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.4.5.6", "::1", "::ffff:127.0.0.1"])
+def test_as_d25_inside_a_cluster_the_collectors_own_pod_is_out_of_reach(address: str) -> None:
+    assert address_problem(address, loopback=False)
+    host = f"[{address}]" if ":" in address else address
+    assert server_url_problem(f"http://{host}:9090", loopback=False)
+    assert address_problem("10.0.0.1", loopback=False) == ""
 
 
 @pytest.mark.parametrize("url", ["http://prom:9090", "https://prom.ns.svc/base/", "http://[::1]:1"])
@@ -60,7 +72,7 @@ def test_servers_that_may_be_asked(url: str) -> None:
         "http://[::ffff:169.254.1.1]/",
     ],
 )
-def test_servers_that_may_not_be_asked(url: str) -> None:
+def test_as_d25_servers_that_may_not_be_asked(url: str) -> None:
     assert server_url_problem(url)
 
 

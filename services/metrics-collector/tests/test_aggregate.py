@@ -52,6 +52,13 @@ def test_as_d15_the_order_of_the_pods_makes_no_difference(
     assert aggregate("load", dict(pods)) == first
 
 
+def test_as_d15_the_sum_is_that_of_the_numbers_and_not_of_their_order() -> None:
+    for order in ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1), (0.2, 0.3, 0.1)):
+        outcome = aggregate("load", {f"p{n}": gauge(value) for n, value in enumerate(order)})
+        assert outcome.metric is not None
+        assert outcome.metric.value == 0.6
+
+
 def test_as_d10_a_pod_without_a_number_is_named_and_the_others_count() -> None:
     outcome = aggregate("load", {"a": gauge(3.0), "b": Unusable("load is not finite")})
     assert outcome.metric is not None
@@ -89,7 +96,8 @@ def test_as_d16_without_traffic_there_is_no_quantile() -> None:
     outcome = aggregate("latency", {"a": observed({0.1: 0.0, INF: 0.0})})
     assert outcome.metric is None
     assert outcome.silent == frozenset()
-    assert "no observation" in outcome.problems[0]
+    assert "no observation" in outcome.passing[0]
+    assert outcome.problems == ()
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """The whole collector on a real bus: facts come from their writers, samples go out."""
 
-import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from collector_builders import (
-    Scaler,
     binding,
-    changed,
     gauge_page,
     pod,
     policy,
@@ -17,111 +14,28 @@ from collector_builders import (
     single,
     workload,
 )
-from collector_servers import PageServer, good, page_server, silent
-from prometheus_client import CollectorRegistry
+from collector_platform import INTERVAL_SECONDS, platform, scaled, told
+from collector_servers import PageServer, dripping, endless, good, page_server, silent
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.metrics import MetricsSampled
 from inferbus_contracts.events.spec import SpecChanged
-from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
-from inferbus_metrics_collector.main import serve
-from inferbus_metrics_collector.settings import MetricsCollectorSettings
-from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.messages import Received
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
-from tests.support.services import running_service
 
-INTERVAL_SECONDS = 0.3
 LONG_SECONDS = 8.0
 """An interval of which news wait a fifth at most, and rounds all of it."""
 TARGETS = 12
-
-
-class Platform:
-    """The writers around the collector, and everything it has said."""
-
-    def __init__(self, server: NatsServer, specs: Bus, pods: Bus) -> None:
-        self._server = server
-        self._specs = specs
-        self._pods = pods
-        self._number = 0
-        self.samples: list[Received[EventData]] = []
-
-    async def apply(self, resource: Scaler, generation: int = 1, deleted: bool = False) -> None:
-        data = changed(resource, generation)
-        key = ObjectKey(resource.kind, "default", resource.metadata.name)
-        if deleted:
-            left = {name: data.object[name] for name in ("apiVersion", "kind", "metadata")}
-            data = SpecChanged(uid=data.uid, generation=2, digest="", deleted=True, object=left)
-        await self._publish(self._specs, key, data)
-
-    async def observe(self, key: ObjectKey, data: WorkloadObserved) -> None:
-        await self._publish(self._pods, key, data)
-
-    async def _publish(self, bus: Bus, key: ObjectKey, data: EventData) -> None:
-        self._number += 1
-        await bus.publish(bus.event(data, key, id=f"fact-{self._number}"))
-
-    def of(self, key: ObjectKey) -> list[MetricsSampled]:
-        found = [event.data for event in self.samples if event.key == key]
-        return [data for data in found if isinstance(data, MetricsSampled)]
-
-    def values(self, key: ObjectKey) -> list[float]:
-        return [item.value for data in self.of(key) for item in data.targets[0].metrics]
-
-    @contextlib.asynccontextmanager
-    async def collector(
-        self, instance: str, interval_seconds: float = INTERVAL_SECONDS
-    ) -> AsyncIterator[CollectorRegistry]:
-        settings = MetricsCollectorSettings(interval_seconds=interval_seconds, timeout_seconds=1.5)
-        async with running_service(self._server, serve, settings, instance) as runtime:
-            yield runtime.registry
-
-
-Collect = Callable[..., Awaitable[CollectorRegistry]]
-
-
-@contextlib.asynccontextmanager
-async def platform(server: NatsServer) -> AsyncIterator[tuple[Platform, Collect]]:
-    """A bus with its writers, and a way to start collectors that stop with it."""
-    async with contextlib.AsyncExitStack() as stack:
-        specs = await stack.enter_async_context(server.bus(Service.SPEC_WATCHER))
-        pods = await stack.enter_async_context(server.bus(Service.WORKLOAD_RECONCILER))
-        reader = await stack.enter_async_context(server.bus(Service.AUTOSCALER))
-        world = Platform(server, specs, pods)
-
-        async def listen() -> None:
-            async for event in reader.events(reader.follow("metrics.sampled")):
-                world.samples.append(event)
-
-        listening = asyncio.create_task(listen())
-        stack.callback(listening.cancel)
-
-        async def collect(
-            instance: str, interval_seconds: float = INTERVAL_SECONDS
-        ) -> CollectorRegistry:
-            return await stack.enter_async_context(world.collector(instance, interval_seconds))
-
-        yield world, collect
 
 
 @pytest.fixture
 async def page() -> AsyncIterator[PageServer]:
     async with page_server(good(gauge_page(4))) as server:
         yield server
-
-
-def scaled(page: PageServer, name: str = "m") -> Scaler:
-    endpoint = {"port": page.endpoint.port}
-    return binding(f"b-{name}", scalingConfiguration=single(name, metricEndpoint=endpoint))
-
-
-def told(log: pytest.LogCaptureFixture) -> str:
-    return "\n".join(str(getattr(record, "problem", "")) for record in log.records)
 
 
 async def test_a_target_that_appears_is_sampled_at_once(
@@ -231,21 +145,23 @@ async def test_two_instances_share_the_work_and_make_one_sample_per_target_and_r
         assert min(work.values()) >= 0.3 * work.total()
         assert len(page.requests) - read <= 1.2 * len(shared), "no page is read by both"
         for key in keys:
-            rounds = [round_of(event) for event in shared if event.key == key]
+            numbers = (round_of(event) for event in shared if event.key == key)
+            rounds = [number for number in numbers if number is not None]
             assert rounds == sorted(set(rounds)), "each round has one sample, and one id"
             assert rounds[-1] - rounds[0] <= len(rounds), "no round is left out"
 
 
-def round_of(event: Received[EventData]) -> int:
-    """The round whose plain id the sample has; raises StopIteration when there is none."""
+def round_of(event: Received[EventData]) -> int | None:
+    """The round whose plain id the sample has; None for one taken in between, e.g. an overrun."""
     assert isinstance(event.data, MetricsSampled)
     identity = f"uid-b-{event.key.name}:1/uid-p:1"
     latest = int(event.data.taken_at_ms / 1000 / INTERVAL_SECONDS)
-    return next(
+    plain = (
         number
-        for number in range(latest, latest - 5, -1)
+        for number in range(latest, latest - 50, -1)
         if event_id("metrics.sampled", event.key, f"{identity}|{number}|") == event.id
     )
+    return next(plain, None)
 
 
 async def test_a_target_that_hangs_is_read_once_at_a_time_and_delays_no_other(
@@ -270,6 +186,54 @@ async def test_a_target_that_hangs_is_read_once_at_a_time_and_delays_no_other(
         await eventually(lambda: world.values(serving("n")))
         first = world.of(serving("n"))[0].targets[0]
         assert (first.missing, first.metrics) == (["n-0"], [])
+
+
+async def test_as_d09_ten_hostile_targets_of_a_hundred_cost_the_others_no_round(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    """A deadline of its own for each: upstream shares one by all, and one pod takes it."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+    answers = [silent, dripping(head, b"X: y\r\n"), endless(head + b"\r\n", b"#\n" * 9000, [])]
+    good_ones = [serving(f"m{number}") for number in range(90)]
+    bad_ones = [serving(f"n{number}") for number in range(10)]
+    async with contextlib.AsyncExitStack() as stack:
+        bad = [await stack.enter_async_context(page_server(answer)) for answer in answers]
+        world, collect = await stack.enter_async_context(platform(nats_server))
+        await world.apply(policy())
+        for number, key in enumerate(bad_ones):
+            await world.apply(scaled(bad[number % len(bad)], key.name))
+            await world.observe(key, workload(pod(f"{key.name}-0")))
+        for key in good_ones:
+            await world.apply(scaled(page, key.name))
+            await world.observe(key, workload(pod(f"{key.name}-0")))
+        await collect("a", interval_seconds=1.0)
+        await eventually(lambda: all(world.of(key) for key in good_ones))
+        began = min(world.of(key)[-1].taken_at_ms for key in good_ones)
+        await eventually(lambda: all(len(world.of(key)) >= 3 for key in bad_ones), timeout=30)
+        ended = min(world.of(key)[-1].taken_at_ms for key in bad_ones)
+        assert ended - began > 3000, "several rounds"
+        for key in good_ones:
+            rounds = {data.taken_at_ms // 1000 for data in world.of(key)}
+            assert len(rounds) >= 0.6 * (ended - began) / 1000, "they keep their rhythm"
+        for key in bad_ones:
+            assert all(data.targets[0].missing == [f"{key.name}-0"] for data in world.of(key))
+
+
+async def test_as_d20_a_fact_from_the_future_neither_hastens_nor_holds_up_a_round(
+    nats_server: NatsServer, page: PageServer
+) -> None:
+    day_ms = 24 * 3600 * 1000
+    async with platform(nats_server) as (world, collect):
+        await world.apply(policy())
+        await world.apply(scaled(page))
+        await collect("a")
+        ahead = pod("m-0", starting_since_ms=2 * day_ms * 365 * 60)
+        await world.observe(serving(), workload(ahead), ahead_ms=day_ms)
+        await eventually(lambda: len(world.values(serving())) >= 4)
+        await world.observe(serving(), workload(), ahead_ms=-day_ms)
+        await eventually(lambda: world.of(serving())[-1].targets[0].ready_pods == 0)
+        times = [event.time_ms - data.taken_at_ms for event, data in world.samples_of(serving())]
+        assert max(map(abs, times)) < day_ms / 2, "samples are of their own time"
 
 
 async def test_when_an_instance_leaves_the_other_takes_over_its_targets(

@@ -20,6 +20,7 @@ from collector_servers import (
 from prometheus_client import CollectorRegistry
 
 from inferbus_metrics_collector.adapters_pages import HttpPages
+from inferbus_metrics_collector.page_memory import PageMemory
 from inferbus_metrics_collector.plans import Page
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_history import PodReading, Window
@@ -36,7 +37,7 @@ FLOOD_BYTES = 32 * 1024 * 1024
 
 @contextlib.asynccontextmanager
 async def http_pages() -> AsyncIterator[HttpPages]:
-    pages = HttpPages(LIMIT_BYTES)
+    pages = HttpPages(PageMemory(LIMIT_BYTES))
     try:
         yield pages
     finally:
@@ -167,7 +168,7 @@ async def test_anything_but_a_page_is_refused_with_the_reason(answer: Answer, re
     assert reason in await refused(answer)
 
 
-async def test_a_redirect_is_not_followed() -> None:
+async def test_as_d25_a_redirect_is_not_followed() -> None:
     async with page_server(good(PAGE)) as other:
         location = f"Location: {other.endpoint}"
         assert "302" in await refused(good(b"", location, status="302 Found"))
@@ -228,7 +229,7 @@ async def test_a_slow_pod_costs_its_deadline_and_others_nothing(answer: Answer) 
         assert await hanging == Failure("no page within 0.5 s")
 
 
-async def test_many_hanging_pods_leave_the_line_to_the_others() -> None:
+async def test_as_d09_many_hanging_pods_leave_the_line_to_the_others() -> None:
     async with page_server(silent) as slow, page_server(good(PAGE)) as fast, http_pages() as http:
         pages = pod_pages(http, timeout_seconds=0.3, concurrency=4)
 

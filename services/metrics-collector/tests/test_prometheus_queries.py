@@ -100,7 +100,7 @@ async def test_errors_of_the_server_are_told() -> None:
     assert "status 502" in str(await failure(good(b"<html>", status="502 Bad Gateway")))
 
 
-async def test_a_redirect_is_not_followed() -> None:
+async def test_as_d25_a_redirect_is_not_followed() -> None:
     async with page_server(good(ONE)) as other:
         location = f"Location: {other.endpoint}"
         assert "302" in str(await failure(good(b"", location, status="302 Found")))
@@ -118,3 +118,15 @@ async def test_as_d25_a_name_that_leads_to_a_forbidden_address_is_refused(
     with pytest.raises(ScrapeError, match="metadata service"):
         await queries.query("http://innocent.example", "up")
     await queries.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+async def test_as_d25_inside_a_cluster_no_server_is_on_the_collectors_own_machine(
+    host: str,
+) -> None:
+    async with page_server(good(ONE)) as server:
+        queries = PrometheusQueries(1.0, loopback=False)
+        with pytest.raises(ScrapeError, match="collector's own machine"):
+            await queries.query(f"http://{host}:{server.endpoint.port}", "up")
+        await queries.close()
+        assert server.connections == 0

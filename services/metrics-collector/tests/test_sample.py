@@ -66,9 +66,18 @@ def test_what_a_pod_counts_as(fact: PodFact, counts: tuple[int, int, int]) -> No
     assert (len(found.ready), found.unready, found.failed) == counts
 
 
+def test_as_d04_a_restart_or_a_pod_on_its_way_out_freezes_nothing() -> None:
+    pods = [pod("a", restarts=3), pod("b", deleting=True), pod("c", failed=True)]
+    found = census(target(metric()), pods)
+    assert [item.name for item in found.ready] == ["a"]
+    sample, *_ = target_sample(target(metric()), found, {("a", PAGE): read(gauge_page(4))}, {})
+    assert (sample.ready_pods, sample.failed_pods, sample.missing) == (1, 1, [])
+    assert sample.metrics[0].value == 4.0
+
+
 def test_as_d05_unready_pods_do_not_hide_the_ready_ones() -> None:
     found = census(target(metric()), [pod("a"), pod("b", ready=False), pod("c", failed=True)])
-    sample, _ = target_sample(target(metric()), found, {("a", PAGE): read(gauge_page(4))}, {})
+    sample, *_ = target_sample(target(metric()), found, {("a", PAGE): read(gauge_page(4))}, {})
     assert sample.metrics[0].value == 4.0
     assert (sample.ready_pods, sample.unready_pods, sample.failed_pods) == (1, 1, 1)
 
@@ -95,7 +104,7 @@ def test_as_d10_a_pod_that_did_not_answer_is_missing_and_the_sum_is_partial() ->
         ("b", PAGE): Failure("no page within 3 s"),
         ("c", PAGE): read(b"# TYPE load gauge\nload NaN\n"),
     }
-    sample, _ = target_sample(target(metric()), found, pages, {})
+    sample, *_ = target_sample(target(metric()), found, pages, {})
     assert sample.metrics == [
         MetricAggregate(name="load", kind=MetricKind.GAUGE, value=4.0, pods=1)
     ]
@@ -109,7 +118,7 @@ def test_as_d10_a_pod_that_did_not_answer_is_missing_and_the_sum_is_partial() ->
 def test_a_damaged_page_counts_but_its_pod_is_not_whole() -> None:
     found = census(target(metric()), [pod("a")])
     pages = {("a", PAGE): read(b'# TYPE load gauge\nload{a="1"} 4\nload{a="2" 5\n')}
-    sample, _ = target_sample(target(metric()), found, pages, {})
+    sample, *_ = target_sample(target(metric()), found, pages, {})
     assert sample.metrics[0].value == 4.0
     assert sample.missing == ["a"]
     assert sample.problems == ['pod a: 1 malformed lines: load {a="2" 5']
@@ -121,7 +130,7 @@ def test_external_values_stand_beside_those_of_pods() -> None:
         for name, kind in (("x", MetricKind.EXTERNAL_AVERAGE), ("y", MetricKind.EXTERNAL_TOTAL))
     ]
     plan = target(metric(), *externals)
-    sample, _ = target_sample(
+    sample, *_ = target_sample(
         plan,
         census(plan, [pod("a")]),
         {("a", PAGE): read(gauge_page(4))},
@@ -135,16 +144,16 @@ def test_external_values_stand_beside_those_of_pods() -> None:
 
 
 def test_a_target_without_pods_or_metrics_is_still_reported() -> None:
-    empty, _ = target_sample(target(metric()), census(target(metric()), []), {}, {})
+    empty, *_ = target_sample(target(metric()), census(target(metric()), []), {}, {})
     assert (empty.metrics, empty.ready_pods, empty.problems) == ([], 0, [])
-    fixed, _ = target_sample(target(), census(target(), [pod("a")]), {}, {})
+    fixed, *_ = target_sample(target(), census(target(), [pod("a")]), {}, {})
     assert (fixed.metrics, fixed.ready_pods) == ([], 1)
 
 
 def test_problems_are_few_and_short_however_many_pods_fail() -> None:
     pods = [pod(f"p{number}") for number in range(50)]
     pages = {(item.name, PAGE): Failure("x" * 5000) for item in pods}
-    sample, _ = target_sample(target(metric()), census(target(metric()), pods), pages, {})
+    sample, *_ = target_sample(target(metric()), census(target(metric()), pods), pages, {})
     assert len(sample.problems) == MOST_PROBLEMS + 1
     assert max(map(len, sample.problems)) <= 200
     assert sample.problems[-1] == "and 42 more"

@@ -119,12 +119,52 @@ async def test_a_mix_is_one_sample_with_a_part_per_target() -> None:
         ]
 
 
+def engine_pages(tokens: int, waiting: int) -> dict[str, bytes]:
+    counter = f"# TYPE vllm:generation_tokens counter\nvllm:generation_tokens_total {tokens}\n"
+    gauge = gauge_page(waiting, "vllm:num_requests_waiting")
+    page = gauge_page(3) + counter.encode() + gauge
+    return {"10.0.0.1": page, "10.0.0.2": page}
+
+
+async def test_a_mix_also_tells_what_its_capacities_are_learned_from() -> None:
+    async with two_pods() as (world, fact):
+        found = planned(policy(heterogeneousTarget=mix("x", "y")))
+        facts = {serving("x"): fact, serving("y"): workload()}
+        world.pages = engine_pages(tokens=1000, waiting=4)
+        (first,) = await world.sample(found.plans, facts)
+        assert (first.targets[0].missing, first.targets[0].problems) == ([], [])
+        world.now_ms += 5_000
+        world.pages = engine_pages(tokens=6000, waiting=5)
+        (second,) = await world.sample(found.plans, facts)
+        one, other = second.targets
+        assert [(item.name, item.kind, item.value, item.pods) for item in one.beside or ()] == [
+            ("output-tokens", MetricKind.RATE, 2000.0, 2),
+            ("waiting-requests", MetricKind.GAUGE, 10.0, 2),
+        ]
+        assert [item.name for item in one.metrics] == ["load"]
+        assert other.beside is None
+
+
+async def test_engines_that_tell_nothing_of_it_lack_nothing() -> None:
+    async with two_pods() as (world, fact):
+        found = planned(policy(heterogeneousTarget=mix("x", "y")))
+        (data,) = await world.sample(found.plans, {serving("x"): fact, serving("y"): workload()})
+        told = data.targets[0]
+        assert (told.beside, told.missing, told.problems) == (None, [], [])
+        alone = planned(policy(homogeneousTarget=single()))
+        world.pages = engine_pages(tokens=1000, waiting=4)
+        (single_,) = await world.sample(alone.plans, {serving(): fact})
+        assert single_.targets[0].beside is None
+
+
 async def test_policies_that_need_one_page_share_one_reading_of_it() -> None:
     async with two_pods() as (world, fact):
         roles = {"targetRef": {"name": "m"}, "roles": {"r1": role(), "r2": role()}}
         found = planned(policy(homogeneousTarget=single()), policy("q", disaggregatedTarget=roles))
         samples = await world.sample(found.plans, {serving(): fact})
-        values = {item.targets[0].target: item.targets[0].metrics[0].value for item in samples}
+        parts = [part for item in samples for part in item.targets]
+        values = {part.target: part.metrics[0].value for part in parts}
+        assert len(samples) == 2
         assert values == {
             str(serving()): 7.0,
             str(serving(role="r1")): 3.0,

@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 import pytest
-from collector_builders import engine_page
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
@@ -13,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from inferbus_metrics_collector.policy_labels import read_labels
 from inferbus_metrics_collector.policy_scan import FamilyType, Scan, scan
+from tests.support.engine_pages import engine_page
 
 NAMES = ("load", "load_by_reason", "loads", "vllm:load", "_load", "load_ratio")
 

@@ -93,3 +93,27 @@ def test_a_round_has_one_sample_unless_something_happened(steps: list[tuple[int,
     plain = [item.number for item in rounds if not item.trigger]
     assert len(set(plain)) == len(plain)
     assert len(rounds) - len(plain) <= woken
+
+
+@given(st.integers(INTERVAL_MS, 10**9))
+def test_as_d20_a_clock_that_is_set_back_or_forward_costs_no_round(jump_ms: int) -> None:
+    for start_ms, jumped_ms in ((10**9 + jump_ms, 10**9), (10**9, 10**9 + jump_ms)):
+        timetable, first = started(start_ms)
+        rounds, now_ms = first, jumped_ms
+        for _ in range(3):
+            taken = timetable.due(now_ms)
+            assert timetable.next_ms is not None
+            assert timetable.next_ms - now_ms <= 2 * INTERVAL_MS
+            rounds += taken
+            now_ms = timetable.next_ms
+        assert len(rounds) >= 3
+        assert len(set(rounds)) == len(rounds), "no sample has the id of an earlier one"
+
+
+def test_as_d20_time_that_comes_again_gives_other_samples() -> None:
+    timetable, (first,) = started()
+    later_ms = SOON + 3 * INTERVAL_MS
+    assert [item.number for item in timetable.due(later_ms)] == [10]
+    (again,) = timetable.due(SOON)
+    assert again.number == first.number
+    assert again.trigger

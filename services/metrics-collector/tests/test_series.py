@@ -65,6 +65,13 @@ def test_as_d10_an_impossible_number_is_no_number(number: str, type_: str) -> No
         assert isinstance(value_of(good, bad), Unusable)
 
 
+def test_as_d10_a_histogram_with_an_impossible_count_gives_no_number() -> None:
+    page = '# TYPE load histogram\nload_bucket{{le="1"}} {}\nload_bucket{{le="+Inf"}} 9\n'
+    for count in ("NaN", "+Inf", "-3"):
+        assert isinstance(value_of(page.format(count), page.format(4)), Unusable)
+        assert isinstance(value_of(page.format(4), page.format(count)), Unusable)
+
+
 def test_a_summary_is_refused_with_the_reason() -> None:
     found = value_of('# TYPE load summary\nload{quantile="0.5"} 1\nload_sum 2\nload_count 2\n')
     assert isinstance(found, Unusable)

@@ -35,3 +35,14 @@ def test_a_bad_setting_is_told_by_its_variable(
         load_settings(MetricsCollectorSettings)
     (problem,) = caught.value.problems
     assert (problem.code, problem.field) == (ErrorCode.BAD_SETTING, f"{PREFIX}{name}")
+
+
+def test_as_d25_the_own_machine_is_out_of_reach_inside_a_cluster_unless_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert load_settings(MetricsCollectorSettings).loopback
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    assert not load_settings(MetricsCollectorSettings).loopback
+    monkeypatch.setenv(f"{PREFIX}LOOPBACK", "true")
+    assert load_settings(MetricsCollectorSettings).loopback

@@ -137,18 +137,24 @@ def test_as_d18_a_workload_is_in_a_mix_once() -> None:
     assert [target.key for target in plan.targets] == [serving("x")]
 
 
-def test_roles_are_samples_of_their_own_with_their_own_metrics() -> None:
+def test_roles_are_one_sample_with_their_own_metrics_each() -> None:
     roles = {
         "prefill": role(metrics=[{"name": "queue", "targetValue": 1}]),
         "decode": role(metricSources={"load": {"pod": {"port": 9}}}),
     }
     reference = {"kind": "ModelServing", "name": "m"}
     found = planned(policy(disaggregatedTarget={"targetRef": reference, "roles": roles}))
+    (plan,) = found.plans.values()
+    assert plan.key == plan.policy == POLICY
     metrics = {
-        key.role: [(metric.name, metric.page.port) for metric in plan.targets[0].pod_metrics]
-        for key, plan in found.plans.items()
+        target.key.role: [(metric.name, metric.page.port) for metric in target.pod_metrics]
+        for target in plan.targets
     }
     assert metrics == {"prefill": [("queue", 8100)], "decode": [("load", 9)]}
+
+
+def test_a_role_alone_is_a_sample_of_its_own_though_it_has_nothing_to_decide() -> None:
+    reference = {"kind": "ModelServing", "name": "m"}
     fixed = {"prefill": {"minReplicas": 2, "maxReplicas": 2}}
     found = planned(policy(disaggregatedTarget={"targetRef": reference, "roles": fixed}))
     assert found.plans[serving(role="prefill")].targets[0].metrics == ()

@@ -23,6 +23,8 @@ class Option:
     cost: int
     capacity: float = 1.0
     schedulable: int | None = None
+    probe: bool = False
+    """Whether one more than `schedulable` may be tried."""
     startup_ms: int = 0
 
 
@@ -75,5 +77,6 @@ def _option(option: TargetOption) -> Option:
         cost=option.cost,
         capacity=option.capacity,
         schedulable=option.schedulable,
+        probe=bool(option.probe),
         startup_ms=option.startup_ms,
     )

@@ -17,5 +17,10 @@ class Allocate:
     """Key of the policy: the key of the event."""
     data: ScalingAllocated
 
+    @property
+    def key(self) -> str:
+        """What it decides about."""
+        return self.policy
+
 
 Effect = Allocate | SetTimer | ClearTimer

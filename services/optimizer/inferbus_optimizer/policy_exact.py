@@ -2,9 +2,10 @@
 
 Minimise the cost of all replicas, plus what starting the new ones costs, so that their capacities
 add up to the demand and every target stays inside its bounds (autoscaling spec 7.1 "Placement").
-Invariants: all arithmetic is on integers, so a mix that is called sufficient is; and the answer is
-unique: of mixes of the same cost the one with the fewest replicas, then the one with the most
-capacity, then the lexicographically greatest, i.e. the one that prefers targets listed first.
+Invariants: what is sufficient is so in integers; and the answer is unique wherever the own search
+comes to its end, which only sizes made to be hard prevent (ADR 0020): of mixes of the same cost the
+one with the fewest replicas, then the one with the most capacity, then the lexicographically
+greatest, i.e. the one that prefers targets listed first.
 """
 
 import math
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from inferbus_optimizer.policy_covering import Item, cover
+from inferbus_optimizer.policy_highs import settled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,8 @@ class Mix:
 
     replicas: tuple[int, ...]
     proven: bool = True
-    """False where a cheaper mix can't be ruled out (`policy_covering.MOST_STEPS`)."""
+    """False where a cheaper mix can't be ruled out: neither `policy_covering` nor `policy_highs`
+    came to the end of its search."""
 
 
 def cheapest(choices: Sequence[Choice], demand: Fraction) -> Mix | None:
@@ -79,9 +82,12 @@ def cheapest(choices: Sequence[Choice], demand: Fraction) -> Mix | None:
         return Mix(least)
     unit = math.lcm(missing.denominator, *(choice.capacity.denominator for choice in choices))
     items = [item for index, choice in enumerate(choices) for item in _items(index, choice, unit)]
-    added = cover(items, int(missing * unit), len(choices))
+    size = int(missing * unit)
+    added = cover(items, size, len(choices))
     if added is None:
         return None
+    if not added.proven:
+        added = settled(items, size, added)
     replicas = tuple(low + more for low, more in zip(least, added.pieces, strict=True))
     return Mix(replicas, added.proven)
 

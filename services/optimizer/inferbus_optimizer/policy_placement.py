@@ -8,8 +8,9 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from inferbus_contracts.errors import shorten
 from inferbus_contracts.events.scaling import Limiter, LimiterStep
-from inferbus_optimizer.events import Demand, Option
+from inferbus_optimizer.events import Demand
 from inferbus_optimizer.policy_compat_blocks import MixTarget, allocate, blocks
 from inferbus_optimizer.policy_exact import (
     Choice,
@@ -19,7 +20,14 @@ from inferbus_optimizer.policy_exact import (
     exact,
     running_cost,
 )
+from inferbus_optimizer.policy_room import choices_of, needed_of
 from inferbus_optimizer.policy_switching import Bargain, Regret, starting_cost
+
+LONGEST_DETAIL = 200
+"""Characters."""
+
+_ALWAYS = 2
+"""Steps that every placement has: capacity and switching."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +60,8 @@ def place(
     The optimum is taken at once where that costs no more starting than to stay, and otherwise as
     soon as the extra cost of staying has run up to what switching may cost.
     """
-    choices = _choices(demand, current, frozen)
-    needed = exact(demand.capacity)
+    choices = choices_of(demand, current, frozen)
+    needed = needed_of(demand, current, frozen)
     optimum = cheapest(choices, needed)
     if optimum is None:
         return _everything(choices, needed)
@@ -67,14 +75,17 @@ def place(
     else:
         chosen, regret = kept, regret.going_on(bargain.extra, now_ms)
         due_ms = bargain.due_ms(regret, now_ms)
+    sure = choices_of(demand, current, frozen, sure=True)
+    replicas = _on_trial(demand, sure, needed, chosen.replicas)
     steps = (
         _capacity_step(choices, needed, needed),
         _switching_step(optimum, chosen, bargain),
-        *_freeze_step(demand, current, frozen, chosen.replicas),
+        *_trial_step(demand, chosen.replicas, replicas),
+        *_freeze_step(demand, current, frozen, replicas),
     )
     return Placement(
-        replicas=chosen.replicas,
-        cost=running_cost(choices, chosen.replicas),
+        replicas=replicas,
+        cost=running_cost(choices, replicas),
         optimal_cost=running_cost(choices, optimum.replicas),
         steps=steps,
         binding=_binding(steps, differs=chosen.replicas != optimum.replicas),
@@ -95,7 +106,7 @@ def place_in_blocks(demand: Demand, current: tuple[int, ...]) -> Placement:
         for option in demand.options
     ]
     replicas = allocate(targets, blocks(targets, demand.rate_percent), demand.replicas)
-    choices = _choices(demand, current, frozenset())
+    choices = choices_of(demand, current, frozenset())
     optimum = cheapest(choices, exact(demand.capacity))
     cost = running_cost(choices, replicas)
     step = LimiterStep(name=Limiter.BOUNDS, before=demand.replicas, after=sum(replicas))
@@ -106,28 +117,6 @@ def place_in_blocks(demand: Demand, current: tuple[int, ...]) -> Placement:
         steps=(step,),
         binding=Limiter.NONE if step.before == step.after else Limiter.BOUNDS,
         regret=Regret(),
-    )
-
-
-def _choices(demand: Demand, current: tuple[int, ...], frozen: frozenset[str]) -> list[Choice]:
-    return [
-        _choice(option, have, is_frozen=option.target in frozen)
-        for option, have in zip(demand.options, current, strict=True)
-    ]
-
-
-def _choice(option: Option, have: int, *, is_frozen: bool) -> Choice:
-    low, high = option.min_replicas, option.max_replicas
-    if option.schedulable is not None:
-        high = min(high, option.schedulable)
-    if is_frozen:
-        low = high = have
-    return Choice(
-        cost=option.cost,
-        capacity=exact(option.capacity),
-        min_replicas=low,
-        max_replicas=max(low, high),
-        current=have,
     )
 
 
@@ -173,6 +162,19 @@ def _bargain(demand: Demand, choices: list[Choice], kept: Mix, optimum: Mix) -> 
     )
 
 
+def _on_trial(
+    demand: Demand, sure: list[Choice], needed: Fraction, wanted: tuple[int, ...]
+) -> tuple[int, ...]:
+    """`wanted`, but with probes on top of a mix that doesn't rest on them."""
+    tried = [count > choice.max_replicas for choice, count in zip(sure, wanted, strict=True)]
+    if not any(tried):
+        return wanted
+    safe = _staying(demand, sure, needed) or cheapest(sure, needed)
+    counts = safe.replicas if safe else tuple(choice.max_replicas for choice in sure)
+    triples = zip(tried, wanted, counts, strict=True)
+    return tuple(want if probe else count for probe, want, count in triples)
+
+
 def _everything(choices: list[Choice], needed: Fraction) -> Placement:
     """All there is, because that isn't enough."""
     most = tuple(choice.max_replicas for choice in choices)
@@ -210,6 +212,28 @@ def _switching_step(optimum: Mix, chosen: Mix, bargain: Bargain) -> LimiterStep:
     )
 
 
+def _trial_step(
+    demand: Demand, wanted: tuple[int, ...], replicas: tuple[int, ...]
+) -> tuple[LimiterStep, ...]:
+    """How short accelerators are, where they are."""
+    short = [
+        f"{option.target}: {option.schedulable} can be scheduled"
+        + (", one more is tried" if option.probe and count == option.schedulable + 1 else "")
+        for option, count in zip(demand.options, replicas, strict=True)
+        if option.schedulable is not None
+    ]
+    if not short:
+        return ()
+    return (
+        LimiterStep(
+            name=Limiter.CAPACITY,
+            before=sum(wanted),
+            after=sum(replicas),
+            detail=shorten("; ".join(short), LONGEST_DETAIL),
+        ),
+    )
+
+
 def _freeze_step(
     demand: Demand,
     current: tuple[int, ...],
@@ -218,7 +242,8 @@ def _freeze_step(
 ) -> tuple[LimiterStep, ...]:
     if not frozen:
         return ()
-    free = cheapest(_choices(demand, current, frozenset()), exact(demand.capacity))
+    nothing: frozenset[str] = frozenset()
+    free = cheapest(choices_of(demand, current, nothing), needed_of(demand, current, nothing))
     return (
         LimiterStep(
             name=Limiter.FREEZE,
@@ -230,6 +255,7 @@ def _freeze_step(
 
 
 def _binding(steps: tuple[LimiterStep, ...], *, differs: bool) -> Limiter:
-    if steps[-1].name is Limiter.FREEZE and steps[-1].before != steps[-1].after:
-        return Limiter.FREEZE
+    for step in reversed(steps[_ALWAYS:]):
+        if step.before != step.after:
+            return step.name
     return Limiter.STABILISATION if differs else Limiter.NONE

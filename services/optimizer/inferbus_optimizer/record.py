@@ -20,7 +20,7 @@ from inferbus_optimizer.state import MixState
 
 DECIDER = "optimizer"
 
-VERSION = "1"
+VERSION = "2"
 """Of the rules: the same version gives the same bytes for the same input."""
 
 

@@ -56,7 +56,8 @@ class AllocationMetrics:
 
     def committed(self, _: ObjectKey, __: Received[EventData], verdict: Verdict) -> None:
         """Something was stored."""
-        for data in verdict.decisions:
+        for said in verdict.decisions:
+            data = said.data
             if isinstance(data, ScalingAllocated):
                 record = data.record
                 proven = not any(CUT_OFF in step.detail for step in record.limiters)

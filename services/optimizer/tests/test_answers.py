@@ -36,7 +36,8 @@ def test_an_old_observation_does_not_undo_a_newer_answer() -> None:
     assert len(mixer.allocations) == 1
 
 
-def test_a_conflict_is_decided_again_against_the_newer_generation() -> None:
+def test_as_d23_a_conflict_is_decided_again_against_the_newer_generation() -> None:
+    """What somebody else wrote meanwhile isn't overwritten by the last writer."""
     mixer = Mixer(0, 1)
     mixer.answers = False
     mixer.demand(8.0)

@@ -2,7 +2,8 @@
 
 Nothing per request leaves the router (DESIGN, principle 7): this is what the autoscaler sees of
 traffic. Invariant: what happens inside one interval is told exactly once, in that interval's
-event; an interval in which nothing happened and nothing ran is not told at all.
+event; an interval in which nothing happened and nothing ran is not told at all. What an event has
+counted since the router started stands in it too, so that a reader may leave some out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from inferbus_contracts.events.demand import (
     LATENCY_BOUNDS_MS,
     DemandObserved,
     DemandSummed,
+    DemandTotals,
     ModelDemand,
 )
 from inferbus_contracts.keys import ObjectKey
@@ -112,6 +114,7 @@ class DemandAccumulator:
         self.ends_at_ms = self._start_ms + SECOND_MS
         """When `advance` has something to do next."""
         self._ended: list[TargetDemand] = []
+        self._totals: dict[ObjectKey, DemandTotals] = {}
 
     def cell(self, target: ObjectKey, model: str) -> DemandCell:
         """The cell of a target and model; call `advance` before adding to it."""
@@ -153,11 +156,14 @@ class DemandAccumulator:
             if taken is not None:
                 models.setdefault(cell.target, []).append(taken)
         for target in sorted(models):
+            totals = _totals(self._totals.get(target) or _NOTHING, models[target])
+            self._totals[target] = totals
             data = DemandObserved(
                 router=self._router,
                 interval_start_ms=self._start_ms,
                 interval_ms=SECOND_MS,
                 models=sorted(models[target], key=_model_name),
+                totals=totals,
             )
             self._ended.append(TargetDemand(target, data))
 
@@ -214,6 +220,23 @@ def _sum(earlier: ModelDemand, later: ModelDemand) -> ModelDemand:
         ttft_ms_buckets=list(_added(earlier.ttft_ms_buckets, later.ttft_ms_buckets)),
         duration_ms_buckets=list(_added(earlier.duration_ms_buckets, later.duration_ms_buckets)),
     )
+
+
+_NOTHING = DemandTotals(ttft_ms_buckets=[0] * _BUCKETS)
+
+
+def _totals(before: DemandTotals, models: Iterable[ModelDemand]) -> DemandTotals:
+    """The counters after one more interval."""
+    after = before
+    for model in models:
+        after = DemandTotals(
+            arrivals=after.arrivals + model.arrivals,
+            completions=after.completions + model.completions,
+            prompt_tokens=after.prompt_tokens + model.prompt_tokens,
+            output_tokens=after.output_tokens + model.output_tokens,
+            ttft_ms_buckets=list(_added(after.ttft_ms_buckets, model.ttft_ms_buckets)),
+        )
+    return after
 
 
 def _added(earlier: list[int], later: list[int]) -> Iterator[int]:

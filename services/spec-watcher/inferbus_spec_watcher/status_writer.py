@@ -10,7 +10,7 @@ from typing import Any
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.control import ControlFrozen, ControlThawed, Order
-from inferbus_contracts.events.metrics import MetricsSampled
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled
 from inferbus_contracts.events.route import RoutesResolved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
@@ -35,6 +35,7 @@ FACTS = (
     RoutesResolved.event_type,
     *DECISION_FACTS,
     MetricsSampled.event_type,
+    MetricsAssessed.event_type,
     ControlFrozen.event_type,
     ControlThawed.event_type,
 )
@@ -64,6 +65,7 @@ class StatusWriter:
         self._dirty = Worklist[ObjectKey]("status")
         self._started = False
         self._resolved: dict[ObjectKey, RoutesResolved] = {}
+        self._assessed: dict[ObjectKey, MetricsAssessed] = {}
         self._decisions = Decisions()
         self._samples = Samples()
         self._orders = Orders()
@@ -78,6 +80,9 @@ class StatusWriter:
         if isinstance(event.data, RoutesResolved):
             self._resolved[event.key] = event.data
             self._look_at(event.key)
+        elif isinstance(event.data, MetricsAssessed):
+            self._assessed[event.key] = event.data
+            self._look_at_owner(event.key)
         elif isinstance(event.data, Order):
             self._orders.take(event.key, event.data, event.time_ms)
             self._look_at_policies()
@@ -129,6 +134,13 @@ class StatusWriter:
             if key.owner == target:
                 self._look_at(intent.owner.key)
 
+    def _look_at_owner(self, owner: ObjectKey) -> None:
+        """Look at a policy or binding, and at the policy that it applies."""
+        self._look_at(owner)
+        for intent in self._policies.settled.intents:
+            if intent.owner.key == owner:
+                self._look_at(intent.policy.key)
+
     def _look_at_all_scalers(self, targets: Iterable[ObjectKey]) -> None:
         for target in targets:
             self._look_at(target)
@@ -161,8 +173,9 @@ class StatusWriter:
             scaled=self._decisions.scaled,
             answer=self._decisions.answer,
             demand=self._decisions.demand,
-            sample=self._samples.sample,
+            measured=self._samples.metrics,
             sampled_ms=self._samples.taken_ms,
+            assessed=self._assessed.get,
             refused=self._decisions.refused,
             freeze=lambda key: self._orders.freeze(key, now_ms, settled.policies_of(key)),
             settled=settled,

@@ -5,7 +5,7 @@ from typing import Any
 
 from inferbus_contracts.admission import admit
 from inferbus_contracts.conditions import condition
-from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled, TargetSample
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
 from inferbus_contracts.events.scaling import Mode, ScalingRefused
 from inferbus_contracts.keys import ObjectKey
@@ -40,6 +40,7 @@ class World:
         self.samples = Samples()
         self.orders = Orders()
         self.now_ms = NOW_MS
+        self.assessed: dict[ObjectKey, MetricsAssessed] = {}
 
     def put(
         self,
@@ -108,8 +109,9 @@ class World:
             scaled=self.scaled.get,
             answer=self.answers.get,
             demand=self.demands.get,
-            sample=self.samples.sample,
+            measured=self.samples.metrics,
             sampled_ms=self.samples.taken_ms,
+            assessed=self.assessed.get,
             refused=self.refused.get,
             freeze=lambda key: self.orders.freeze(key, self.now_ms, settled.policies_of(key)),
             settled=settled,

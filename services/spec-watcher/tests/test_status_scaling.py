@@ -1,11 +1,13 @@
 """Status of policies and bindings, row by row (autoscaling spec 1.5, 4.4)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from status_world import NOW_MS, World
 
-from inferbus_contracts.events.scaling import Mode
+from inferbus_contracts.events.metrics import MetricsAssessed
+from inferbus_contracts.events.scaling import Limiter, LimiterStep, Mode
 from inferbus_contracts.keys import ObjectKey
 from inferbus_spec_watcher.status.view import Scaled
 from tests.support.platform import model_manifests
@@ -90,6 +92,24 @@ def test_decisions_about_a_namesake_before_the_target_do_not_count() -> None:
     world.scaled[CHAT] = Scaled("the one before", NOW_MS)
     target = {"name": "chat", "currentReplicas": 3, "desiredReplicas": 3}
     assert world.status(key)["homogeneousStatus"] == target
+
+
+def test_what_keeps_samples_from_being_whole_stands_in_a_condition_until_it_is_over() -> None:
+    world, key = single()
+    uid = world.objects[key].uid
+    assert "MetricsWhole" not in world.conditions(key)
+    bad = "ModelServing/default/chat: pod chat-0: port 8000/metrics: HTTP status 500"
+    world.assessed[key] = MetricsAssessed(policy_uid=uid, problems=[bad, "another"])
+    assert world.conditions(key)["MetricsWhole"] == ("False", "SamplesIncomplete")
+    (told,) = [one for one in world.status(key)["conditions"] if one["type"] == "MetricsWhole"]
+    assert told["message"] == f"{bad}; another"
+    policy_key = ObjectKey("AutoscalingPolicy", "default", "scale")
+    assert world.conditions(policy_key)["MetricsWhole"] == ("False", "SamplesIncomplete")
+    assert f"{key}: {bad}" in str(world.status(policy_key)["conditions"])
+    world.assessed[key] = MetricsAssessed(policy_uid=uid)
+    assert world.conditions(key)["MetricsWhole"] == ("True", "Sampled")
+    world.assessed[key] = MetricsAssessed(policy_uid="the one before", problems=[bad])
+    assert "MetricsWhole" not in world.conditions(key)
 
 
 def test_the_last_change_is_told_with_its_time_and_stays_told() -> None:
@@ -210,8 +230,65 @@ def test_roles_are_told_by_name_and_the_ratio_with_them() -> None:
             "denominatorRole": "decode",
             "currentRatio": "0.5",
         },
+        "ratioAdjusted": False,
     }
     assert world.conditions(key)["Ready"] == ("True", "Reconciled")
+
+
+def in_proportion(world: World, role: str, before: int, after: int, detail: str = "") -> None:
+    """A decision about a role that the ratio had the last word in."""
+    target = CHAT._replace(role=role)
+    step = LimiterStep(name=Limiter.RATIO, before=before, after=after, detail=detail)
+    world.decided(target, after)
+    world.wanted[target] = replace(world.wanted[target], steps=(step,))
+
+
+def test_as_t101_a_role_that_grew_for_the_other_s_sake_is_told_as_adjusted() -> None:
+    world, key = roles(1, 2)
+    in_proportion(world, "prefill", 6, 6)
+    in_proportion(world, "decode", 2, 6)
+    before = world.status(key)["disaggregatedStatus"]
+    assert [(one["currentReplicas"], one["desiredReplicas"]) for one in before["roles"]] == [
+        (2, 6),
+        (1, 6),
+    ]
+    assert before["ratioAdjusted"] is True
+    world.put(serving("chat", prefill=6, decode=6))
+    after = world.status(key)["disaggregatedStatus"]
+    assert after["ratioStatus"]["currentRatio"] == "1"
+    in_proportion(world, "decode", 6, 6)
+    assert world.status(key)["disaggregatedStatus"]["ratioAdjusted"] is False
+
+
+VIOLATED = "RatioConstraintViolated"
+
+
+def test_roles_out_of_proportion_are_a_condition_until_they_are_in_it_again() -> None:
+    world, key = roles(1, 8)
+    assert world.conditions(key)[VIOLATED] == ("True", "OutOfProportion")
+    in_proportion(world, "prefill", 1, 1, "prefill/decode 0.25 to 1: 1/8, as no pair does")
+    in_proportion(world, "decode", 8, 8)
+    told = next(one for one in world.status(key)["conditions"] if one["type"] == VIOLATED)
+    assert told["message"] == (
+        "prefill/decode is 1/8, outside of 0.25 to 1 "
+        "(prefill/decode 0.25 to 1: 1/8, as no pair does)"
+    )
+    in_proportion(world, "prefill", 1, 2)
+    assert world.conditions(key)[VIOLATED] == ("False", "InProportion")
+
+
+def test_advice_does_not_bring_roles_into_proportion() -> None:
+    world, key = roles(1, 8)
+    in_proportion(world, "prefill", 1, 2)
+    target = CHAT._replace(role="prefill")
+    world.wanted[target] = replace(world.wanted[target], applies=False)
+    assert world.conditions(key)[VIOLATED] == ("True", "OutOfProportion")
+
+
+def test_a_role_that_is_gone_alone_is_out_of_proportion_and_both_gone_are_not() -> None:
+    for pair, violated in (((0, 3), "True"), ((3, 0), "True"), ((0, 0), "False")):
+        world, key = roles(*pair)
+        assert world.conditions(key)[VIOLATED][0] == violated
 
 
 @pytest.mark.parametrize(
@@ -233,8 +310,17 @@ def test_the_ratio_is_the_shortest_decimal(prefill: int, decode: int, ratio: str
 
 
 def test_without_a_constraint_no_ratio_is_told() -> None:
-    world, key = roles(1, 2, ratio=False)
-    assert "ratioStatus" not in world.status(key)["disaggregatedStatus"]
+    world, key = roles(1, 9, ratio=False)
+    assert world.status(key)["disaggregatedStatus"].keys() == {"roles"}
+    assert VIOLATED not in world.conditions(key)
+
+
+def test_a_constraint_that_is_taken_away_is_violated_no_more() -> None:
+    world, key = roles(1, 8)
+    before = world.status(key)
+    other, same = roles(1, 8, ratio=False)
+    world.put(other.objects[same].object, status=before, generation=2)
+    assert VIOLATED not in world.conditions(key)
 
 
 def test_a_role_that_is_missing_is_a_target_that_is_missing() -> None:

@@ -21,6 +21,7 @@ from inferbus_contracts.events.control import ControlFrozen, ControlThawed
 from inferbus_contracts.events.metrics import (
     MetricAggregate,
     MetricKind,
+    MetricsAssessed,
     MetricsSampled,
     TargetSample,
 )
@@ -33,6 +34,7 @@ from inferbus_contracts.events.scaling import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import PLATFORM, namespace_scope
+from inferbus_contracts.resources.annotations import OBJECTIVE
 from inferbus_spec_watcher.status.samples import STALE_MS
 from inferbus_spec_watcher.status.scaling_conditions import next_look_ms
 from inferbus_spec_watcher.status.view import Answer, Demand, Wanted
@@ -163,16 +165,21 @@ def test_as_d22_a_target_without_a_sample_or_with_an_old_one_is_told() -> None:
     assert told(world, key, "ScalingActive", NOW_MS + STALE_MS + 1)[0] == "True"
 
 
-def test_as_d22_no_metric_with_a_value_is_told_with_the_reason_and_since_when() -> None:
+def test_as_d22_no_metric_with_a_value_is_told_with_since_when_and_where_the_reason_stands() -> (
+    None
+):
     world, key = single()
-    world.sampled(sample(metrics=[], problems=["pod chat-0: port 8100/metrics: refused"]))
+    world.sampled(sample(metrics=[]))
     status, reason, message = told(world, key, "ScalingActive")
     assert (status, reason) == ("False", "NoMetricHasValue")
-    assert message == (f"no pod of {CHAT} gives {METRIC}: pod chat-0: port 8100/metrics: refused")
+    assert message == f"no pod of {CHAT} gives {METRIC}"
     began = since(world, key, "ScalingActive")
+    refused = f"{CHAT}: pod chat-0: port 8100/metrics: refused"
+    world.assessed[key] = MetricsAssessed(policy_uid=str(key), problems=[refused])
     later_ms = NOW_MS + 30_000
-    world.sampled(sample(metrics=[], problems=["another reason"]), at_ms=later_ms)
-    assert "another reason" in told(world, key, "ScalingActive", later_ms)[2]
+    message = told(world, key, "ScalingActive", later_ms)[2]
+    assert message == f"no pod of {CHAT} gives {METRIC}; MetricsWhole says why"
+    assert told(world, key, "MetricsWhole", later_ms) == ("False", "SamplesIncomplete", refused)
     assert since(world, key, "ScalingActive") == began
 
 
@@ -182,27 +189,54 @@ def test_as_d22_zero_replicas_have_no_metric_and_that_is_no_fault() -> None:
     assert told(world, key, "ScalingActive")[1] == "ScaledToZero"
 
 
-def test_as_d22_pods_that_do_not_answer_are_named() -> None:
+def test_as_d22_a_partly_known_load_is_told_once() -> None:
+    """Some pods that don't answer, or some metric without a value, leave something to decide by."""
     world, key = single()
-    problems = ["pod chat-1: port 8100/metrics: timed out"]
-    world.sampled(sample(ready_pods=2, missing=["chat-1"], problems=problems))
-    status, reason, message = told(world, key, "ScalingActive")
-    assert (status, reason) == ("True", "PodsDontAnswer")
-    assert message == (
-        f"1 of 3 pods of {CHAT} don't answer: chat-1 (pod chat-1: port 8100/metrics: timed out); "
-        "nothing is scaled down on that"
-    )
-    world.sampled(sample(ready_pods=3))
+    silent = f"{CHAT}: pod chat-1: port 8100/metrics: timed out"
+    world.sampled(sample(missing=["chat-1"], problems=[silent]))
+    world.assessed[key] = MetricsAssessed(policy_uid=str(key), problems=[silent])
+    assert told(world, key, "ScalingActive") == ("True", "ValidMetricFound", "")
+    assert told(world, key, "MetricsWhole") == ("False", "SamplesIncomplete", silent)
+    assert sum(silent in one["message"] for one in world.status(key)["conditions"]) == 1
+    world.assessed[key] = MetricsAssessed(policy_uid=str(key))
+    assert told(world, key, "MetricsWhole")[0] == "True"
+
+
+def test_as_d22_each_of_two_roles_needs_a_metric_of_its_own() -> None:
+    world, key = roles(1, 2)
+    prefill, decode = (CHAT._replace(role=role) for role in ("prefill", "decode"))
+    world.sampled(sample(prefill))
+    _, reason, message = told(world, key, "ScalingActive")
+    assert (reason, message) == ("NoSamples", f"{decode} was not sampled yet")
+    world.sampled(sample(prefill), sample(decode, metrics=[gauge("of the other role")]))
+    _, reason, message = told(world, key, "ScalingActive")
+    assert (reason, message) == ("NoMetricHasValue", f"no pod of {decode} gives {METRIC}")
+    world.sampled(sample(prefill), sample(decode))
     assert told(world, key, "ScalingActive") == ("True", "ValidMetricFound", "")
 
 
-def test_as_d22_a_metric_that_is_missing_beside_others_is_named() -> None:
-    world, key = single()
-    world.put(policy(metrics=[*METRICS, {"metricName": "other", "targetValue": "1"}]))
-    world.sampled(sample())
-    status, reason, message = told(world, key, "ScalingActive")
-    assert (status, reason) == ("True", "SomeMetricsMissing")
-    assert message.startswith("there is no value of other;")
+def test_as_d22_targets_of_a_mix_share_one_load() -> None:
+    world, _ = single()
+    world.put(serving("other", 2))
+    params = [bounds("chat", cost=1), bounds("other", cost=2)]
+    key = world.put(binding(heterogeneousTarget={"params": params}))
+    world.sampled(sample(OTHER), sample(CHAT, metrics=[]))
+    assert told(world, key, "ScalingActive") == ("True", "ValidMetricFound", "")
+
+
+def test_as_d22_an_objective_without_metrics_is_blind_without_any_metric_of_its_load() -> None:
+    world, _ = single()
+    document = policy(homogeneousTarget=bounds("chat"))
+    del document["spec"]["metrics"]
+    document["metadata"]["annotations"] = {OBJECTIVE: "ttft=2s@99.5%"}
+    key = world.put(document)
+    del world.objects[BINDING]
+    assert told(world, key, "ScalingActive")[1] == "NoSamples"
+    world.sampled(sample(metrics=[]))
+    message = f"no pod of {CHAT} gives a metric of its load"
+    assert told(world, key, "ScalingActive") == ("False", "NoMetricHasValue", message)
+    world.sampled(sample(metrics=[gauge("whatever an engine shows")]))
+    assert told(world, key, "ScalingActive") == ("True", "ValidMetricFound", "")
 
 
 @pytest.mark.parametrize(
@@ -317,5 +351,7 @@ def test_as_d22_numbers_that_come_and_go_are_no_news() -> None:
     other = sample(metrics=[gauge().model_copy(update={"value": 99.0})], ready_pods=7)
     again = first.model_copy(update={"taken_at_ms": 2, "targets": [other]})
     assert samples.take(again) == []
-    silent = sample(missing=["chat-1"])
-    assert samples.take(first.model_copy(update={"taken_at_ms": 3, "targets": [silent]})) == [CHAT]
+    silent = sample(missing=["chat-1"], problems=["pod chat-1: timed out"])
+    assert samples.take(first.model_copy(update={"taken_at_ms": 3, "targets": [silent]})) == []
+    blind = sample(metrics=[])
+    assert samples.take(first.model_copy(update={"taken_at_ms": 4, "targets": [blind]})) == [CHAT]

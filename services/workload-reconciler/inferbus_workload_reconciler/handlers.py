@@ -20,6 +20,7 @@ from inferbus_shared.bus.fate import Reject, Retry
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_workload_reconciler.order_book import OrderBook
+from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.policy_scaling import (
     ScaleDecision,
     ScaleTarget,
@@ -50,17 +51,19 @@ class DecisionHandler:
         client: ObjectClient,
         orders: OrderBook,
         metrics: ReconcilerMetrics,
+        guard: Guard | None = None,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
         self._client = client
         self._orders = orders
         self._metrics = metrics
+        self._guard = guard or Guard()
 
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
         if isinstance(event.data, ScalingDecided | ScalingAllocated):
-            for decision in decisions_in(event.id, event.key, event.data):
+            for decision in _decisions_in(event):
                 await self._carry_out(event, decision)
         elif isinstance(event.data, ControlApproved):
             await self._approved(event, event.data)
@@ -83,41 +86,59 @@ class DecisionHandler:
             last = await self._bus.last(ScalingAllocated.event_type, ObjectKey.parse(policy))
         else:
             last = await self._bus.last(ScalingDecided.event_type, target)
-        found = decisions_in(last.id, last.key, last.data) if last else ()
+        found = _decisions_in(last) if last else ()
         return next((one for one in found if one.target == target), None)
 
     async def _carry_out(self, event: Received[EventData], decision: ScaleDecision) -> None:
         if event.deliveries > 1 and await self._is_answered(event, decision.target):
             return
+        answer = await self._outcome(decision)
+        for _ in decision.companions:
+            if answer.outcome is ApplyOutcome.CONFLICT:  # perhaps a companion, at this very moment
+                answer = await self._outcome(decision)
+        if answer.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
+            log.info(
+                "decision not applied",
+                extra={"target": decision.target, "outcome": answer.outcome.value},
+            )
+        await self._answer(event, decision.target, answer)
+
+    async def _outcome(self, decision: ScaleDecision) -> ScalingApplied:
+        """What becomes of a decision about the target as it stands; raises `Retry`."""
         target = await self._target(decision.target)
         wanted = self._wanted(decision, target)
         if isinstance(wanted, ScaleRequest) or wanted.outcome is ApplyOutcome.FROZEN:
             await self._orders.confirm(decision.target)
             wanted = self._wanted(decision, target)
-        if isinstance(wanted, ScaleRequest):
-            assert target is not None
-            wanted = applied(decision, target, await self._scale(wanted))
-        if wanted.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
-            log.info(
-                "decision not applied",
-                extra={"target": decision.target, "outcome": wanted.outcome.value},
-            )
-        await self._answer(event, decision.target, wanted)
+        if isinstance(wanted, ScalingApplied):
+            return wanted
+        assert target is not None
+        return applied(decision, target, await self._scale(decision, wanted))
 
     def _wanted(
         self, decision: ScaleDecision, target: ScaleTarget | None
     ) -> ScaleRequest | ScalingApplied:
-        policies = self._orders.policies_of(decision.target)
-        now_ms = self._bus.clock.now_ms()
-        return decide_scale(decision, target, self._orders.orders, now_ms, policies)
+        return decide_scale(
+            decision,
+            target,
+            self._orders.orders,
+            self._bus.clock.now_ms(),
+            policies=self._orders.policies_of(decision.target),
+            together=self._orders.decided_with(decision.target),
+            refusal=self._guard.refusal(decision, target) if target else "",
+        )
 
-    async def _scale(self, request: ScaleRequest) -> ScaleReply:
+    async def _scale(self, decision: ScaleDecision, request: ScaleRequest) -> ScaleReply:
         """Ask once, and only as long as an order may be late: then orders are looked at anew."""
+        self._guard.grant(decision)
         try:
             async with asyncio.timeout(LONGEST_ORDER_DELAY_SECONDS):
                 reply = await self._substrate.scale(request)
         except TimeoutError as error:
+            self._guard.withdraw(decision)
             raise Retry(RETRY_SECONDS, f"{request.key} could not be scaled in time") from error
+        if reply.problems:
+            self._guard.withdraw(decision)
         if any(problem.code in _TRANSIENT for problem in reply.problems):
             raise Retry(RETRY_SECONDS, str(reply.problems[0]))
         return reply
@@ -143,6 +164,10 @@ class DecisionHandler:
                 return None
             raise Retry(RETRY_SECONDS, str(error)) from error
         return read_target(document, key)
+
+
+def _decisions_in(event: Received[EventData]) -> tuple[ScaleDecision, ...]:
+    return decisions_in(event.id, event.key, event.data, event.envelope.causation_id)
 
 
 _TRANSIENT = frozenset(

@@ -20,6 +20,7 @@ from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.memory_store import MemoryStore
 from inferbus_workload_reconciler.order_book import OrderBook
+from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.policy_parsing import PLANNED_KINDS
 from inferbus_workload_reconciler.ports import Substrate
 from inferbus_workload_reconciler.reconciler import Reconciler
@@ -51,10 +52,11 @@ async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:
     await membership.ready()
     metrics = ReconcilerMetrics(runtime.registry)
     reconciler = Reconciler(bus, substrate, MemoryStore(bus), observer, orders, metrics)
-    workloads = Workloads(reconciler, membership, orders, metrics, bus.clock)
+    guard = Guard(settings.accelerator_budgets)
+    workloads = Workloads(reconciler, membership, orders, guard, metrics, bus.clock)
     await fold(runtime, FOLDED, workloads.take)
     await observer.ready()
-    runtime.on_inbox(DecisionHandler(bus, substrate, client, orders, metrics).handle)
+    runtime.on_inbox(DecisionHandler(bus, substrate, client, orders, metrics, guard).handle)
     runtime.background(workloads.run(settings.concurrency), "workloads")
     runtime.background(workloads.watch(substrate), "children")
 
@@ -67,9 +69,11 @@ class Workloads:
         reconciler: Reconciler,
         membership: Membership,
         orders: OrderBook,
+        guard: Guard,
         metrics: ReconcilerMetrics,
         clock: Clock,
     ) -> None:
+        self._guard = guard
         self._reconciler = reconciler
         self._clock = clock
         self._membership = membership
@@ -84,7 +88,10 @@ class Workloads:
         """Fold one fact in."""
         if self._orders.take(event):
             self._everything()
-        elif isinstance(event.data, SpecChanged) and event.key.kind in PLANNED_KINDS:
+        elif isinstance(event.data, SpecChanged):
+            self._guard.take(event.key, event.data)
+            if event.key.kind not in PLANNED_KINDS:
+                return
             self._facts[event.key] = event.data
             self._due.add(event.key)
 

@@ -43,6 +43,8 @@ class ObservedPod:
     """Restarts of its containers; those of sidecars (restartable init containers) don't count."""
     created_ms: int | None
     ready_since_ms: int | None
+    unplaced_since_ms: int | None = None
+    """Since when no node takes it up; None unless that is so."""
     deletion_cost: int
     message: str
     spec: Mapping[str, Any]
@@ -102,6 +104,7 @@ def observe_pod(pod: Mapping[str, Any]) -> ObservedPod:
         restarts=_restarts(spec, status),
         created_ms=timestamp_ms(metadata.get("creationTimestamp")),
         ready_since_ms=timestamp_ms(condition.get("lastTransitionTime")) if ready else None,
+        unplaced_since_ms=_unplaced_since_ms(metadata, spec, status),
         deletion_cost=_deletion_cost(annotations),
         message=status.get("message") or condition.get("message") or "",
         spec=spec,
@@ -145,8 +148,44 @@ def timestamp_ms(text: str | None) -> int | None:
 
 
 def _ready_condition(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _condition(status, "Ready")
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     conditions: Iterable[Mapping[str, Any]] = status.get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == "Ready"), {})
+    return next((one for one in conditions if one.get("type") == kind), {})
+
+
+_ON_THE_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Reasons of a container that waits for its turn."""
+
+
+def _unplaced_since_ms(
+    metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]
+) -> int | None:
+    """Since when a pod waits in vain for a node, or for one that can start it.
+
+    Images and models that are on their way are no shortage; neither is a container that ran.
+    """
+    if (status.get("phase") or "Pending") != "Pending":
+        return None
+    created_ms = timestamp_ms(metadata.get("creationTimestamp"))
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return timestamp_ms(scheduled.get("lastTransitionTime")) or created_ms
+    if not spec.get("nodeName") or status.get("reason"):
+        return created_ms
+    return created_ms if any(map(_cannot_start, _container_statuses(status))) else None
+
+
+def _container_statuses(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _cannot_start(container: Mapping[str, Any]) -> bool:
+    waiting = (container.get("state") or {}).get("waiting") or {}
+    ran = container.get("restartCount") or container.get("lastState")
+    return not ran and (waiting.get("reason") or "") not in _ON_THE_WAY
 
 
 def _restarts(spec: Mapping[str, Any], status: Mapping[str, Any]) -> int:

@@ -45,13 +45,21 @@ class OrderBook:
 
         The log forgets old orders, which were folded long ago; it never lacks a new one.
         """
-        scopes = scopes_of(target, self.policies_of(target))
+        policies = self.policies_of(target)
+        scopes = {scope for key in self.decided_with(target) for scope in scopes_of(key, policies)}
         found = await asyncio.gather(
             *(self._bus.last(type_, scope) for scope in scopes for type_ in _READ_AGAIN)
         )
         for event in found:
             if event is not None:
                 self.take(event)
+
+    def decided_with(self, target: ObjectKey) -> tuple[ObjectKey, ...]:
+        """The target, and the roles that are decided about together with it (ADR 0019)."""
+        intent = self._policies.settled.owners.get(target)
+        if intent is None or not intent.joint:
+            return (target,)
+        return (target, *(one.key for one in intent.targets if one.key != target))
 
     def policies_of(self, target: ObjectKey) -> tuple[ObjectKey, ...]:
         """The binding and policy that scale a target."""

@@ -106,6 +106,7 @@ def _pod(
         restarts=pod.restarts,
         starting_since_ms=pod.created_ms,
         ready_since_ms=pod.ready_since_ms,
+        unplaced_since_ms=pod.unplaced_since_ms,
         models=list(models.get(pod.uid, ())),
         message=pod.message,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
 from inferbus_contracts.base import EventData
+from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
@@ -36,6 +37,8 @@ class ScaleDecision:
     generation: int
     apply: str
     """`auto`, `advise` or `approve`."""
+    companions: frozenset[str] = frozenset()
+    """Ids of the decisions about other roles that were made together with this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +53,11 @@ class ScaleTarget:
     """The decision that its number comes from; empty where it comes from somebody else."""
 
 
-def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> ScaleDecision:
-    """The decision in a `scaling.decided` event."""
+def from_decided(
+    decision_id: str, target: ObjectKey, event: ScalingDecided, cause: str = ""
+) -> ScaleDecision:
+    """The decision in a `scaling.decided` event that follows from the event `cause`."""
+    companions = (ObjectKey.parse(other) for other in event.companions or ())
     return ScaleDecision(
         decision_id=decision_id,
         target=target,
@@ -59,6 +65,7 @@ def from_decided(decision_id: str, target: ObjectKey, event: ScalingDecided) -> 
         uid=event.target_uid,
         generation=event.target_generation,
         apply=event.apply,
+        companions=frozenset(event_id(event.event_type, other, cause) for other in companions),
     )
 
 
@@ -75,10 +82,12 @@ def from_allocated(decision_id: str, event: ScalingAllocated) -> Iterator[ScaleD
         )
 
 
-def decisions_in(decision_id: str, key: ObjectKey, data: EventData) -> tuple[ScaleDecision, ...]:
-    """The decisions in an event about `key`; none in an event of another type."""
+def decisions_in(
+    decision_id: str, key: ObjectKey, data: EventData, cause: str
+) -> tuple[ScaleDecision, ...]:
+    """The decisions in an event about `key` that follows from `cause`; none in other types."""
     if isinstance(data, ScalingDecided):
-        return (from_decided(decision_id, key, data),)
+        return (from_decided(decision_id, key, data, cause),)
     if isinstance(data, ScalingAllocated):
         return tuple(from_allocated(decision_id, data))
     return ()
@@ -105,12 +114,17 @@ def decide_scale(
     target: ScaleTarget | None,
     orders: Orders,
     now_ms: int,
+    *,
     policies: Iterable[ObjectKey] = (),
+    together: Iterable[ObjectKey] = (),
+    refusal: str = "",
 ) -> ScaleRequest | ScalingApplied:
     """The request to make, or what became of the decision without one.
 
     `target` is None when the object doesn't exist; `now_ms` is virtual time; `policies` are those
-    that scale the target. A target that already has the number is never a conflict, whatever else
+    that scale the target; a freeze of any of `together`, the roles that are decided about together
+    with it, holds it too; `refusal` says which bound or budget the decision breaks
+    (`policy_guard`). A target that already has the number is never a conflict, whatever else
     changed about it; where this very decision gave it that number, it was applied, though nobody
     heard of it.
     """
@@ -127,21 +141,24 @@ def decide_scale(
     if target.replicas == decision.replicas:
         own = target.decision_id == decision.decision_id
         return _outcome(decision, ApplyOutcome.APPLIED if own else ApplyOutcome.UNCHANGED, target)
-    freeze = orders.freeze(decision.target, now_ms, policies)
+    held = (orders.freeze(key, now_ms, policies) for key in (decision.target, *together))
+    freeze = next(filter(None, held), None)
     if freeze is not None:
         return _outcome(decision, ApplyOutcome.FROZEN, target, str(freeze))
+    if refusal:
+        return _outcome(decision, ApplyOutcome.FAILED, target, refusal)
     if decision.apply == "approve" and not orders.approves(
         decision.target, decision.decision_id, now_ms
     ):
         return _outcome(decision, ApplyOutcome.AWAITING_APPROVAL, target)
-    if target.generation != decision.generation:
+    if not _is_as_decided_for(decision, target):
         message = f"decided for generation {decision.generation}, now {target.generation}"
         return _outcome(decision, ApplyOutcome.CONFLICT, target, message)
     return ScaleRequest(
         key=str(decision.target),
         replicas=decision.replicas,
         decision_id=decision.decision_id,
-        preconditions=Preconditions(uid=decision.uid, generation=decision.generation),
+        preconditions=Preconditions(uid=decision.uid, generation=target.generation),
     )
 
 
@@ -160,6 +177,14 @@ def superseded(
         uid=target.uid,
         message=f"approved too late: the decision {fate}",
     )
+
+
+def _is_as_decided_for(decision: ScaleDecision, target: ScaleTarget) -> bool:
+    """Whether nothing but decisions made together with this one changed the object since."""
+    if target.generation == decision.generation:
+        return True
+    one_more = target.generation == decision.generation + 1
+    return one_more and target.decision_id in decision.companions
 
 
 def applied(decision: ScaleDecision, target: ScaleTarget, reply: ScaleReply) -> ScalingApplied:

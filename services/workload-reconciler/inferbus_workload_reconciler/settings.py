@@ -1,12 +1,18 @@
 """Settings of the workload-reconciler."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field
-from pydantic_settings import SettingsConfigDict
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from inferbus_contracts.services import Service
 from inferbus_shared.settings import ServiceSettings
+from inferbus_workload_reconciler.policy_guard import Budget, parse_budgets
+
+
+def _budgets(value: object) -> object:
+    """Read the setting; a default is no text."""
+    return parse_budgets(value) if isinstance(value, str) else value
 
 
 class WorkloadReconcilerSettings(ServiceSettings):
@@ -25,3 +31,6 @@ class WorkloadReconcilerSettings(ServiceSettings):
     """The node that pods of the process substrate are bound to."""
     concurrency: int = Field(default=4, ge=1, le=64)
     """Workloads reconciled at a time."""
+    accelerator_budgets: Annotated[tuple[Budget, ...], NoDecode, BeforeValidator(_budgets)] = ()
+    """The most that workloads may ask for of a resource, `namespace/resource=N,…`, e.g.
+    `default/nvidia.com/gpu=16`; `*` stands for all namespaces together. No decision goes above."""

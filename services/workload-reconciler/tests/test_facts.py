@@ -150,3 +150,64 @@ def test_only_the_controlling_owner_counts() -> None:
     owner = observe_service(observed).owner
     assert owner is not None
     assert (owner.kind, owner.name, owner.uid) == ("ModelServing", "x", "1")
+
+
+CREATED = "2026-01-01T00:00:00Z"
+CREATED_MS = 1_767_225_600_000
+LATER = "2026-01-01T00:00:07Z"
+
+
+def pending(status: dict[str, Any], node: str = "n1") -> int | None:
+    metadata = {"name": "x", "uid": "u", "creationTimestamp": CREATED}
+    spec = {"nodeName": node} if node else {}
+    return observe_pod({"metadata": metadata, "spec": spec, "status": status}).unplaced_since_ms
+
+
+def waiting(reason: str, **fields: Any) -> dict[str, Any]:
+    container = {"name": "c", "state": {"waiting": {"reason": reason}}, **fields}
+    return {"phase": "Pending", "containerStatuses": [container]}
+
+
+@pytest.mark.parametrize(
+    ("status", "node", "since_ms"),
+    [
+        ({}, "", CREATED_MS),
+        ({}, "n1", None),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False"}]},
+            "",
+            CREATED_MS,
+        ),
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "lastTransitionTime": LATER}
+                ]
+            },
+            "",
+            CREATED_MS + 7000,
+        ),
+        ({"phase": "Pending", "reason": "NoAddress"}, "n1", CREATED_MS),
+        (waiting("ContainerCreating"), "n1", None),
+        (waiting("PodInitializing"), "n1", None),
+        (waiting("CreateContainerError"), "n1", CREATED_MS),
+        (waiting("CrashLoopBackOff", restartCount=2), "n1", None),
+        ({"phase": "Running"}, "n1", None),
+    ],
+    ids=[
+        "no node",
+        "with a node",
+        "not scheduled",
+        "not scheduled since",
+        "not prepared",
+        "image on its way",
+        "model on its way",
+        "cannot start",
+        "ran before",
+        "runs",
+    ],
+)
+def test_since_when_no_node_takes_a_pod_up(
+    status: dict[str, Any], node: str, since_ms: int | None
+) -> None:
+    assert pending(status, node) == since_ms

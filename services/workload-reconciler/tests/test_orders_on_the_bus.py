@@ -164,6 +164,49 @@ def blind_handler(bus: Bus, *known: Received[EventData]) -> Handle:
     return lambda event: handler.handle(event, None)
 
 
+async def test_a_freeze_of_one_role_holds_those_that_are_decided_about_with_it(
+    nats_server: NatsServer,
+) -> None:
+    """Though its handler hasn't heard of it: every pair that comes into force was chosen as one."""
+    prefill, decode = (CHAT._replace(role=name) for name in ("prefill", "decode"))
+    document = workload()
+    (only,) = document["spec"]["template"]["roles"]
+    document["spec"]["template"]["roles"] = [
+        {**only, "name": key.role, "replicas": 1} for key in (prefill, decode)
+    ]
+    scaling = {"minReplicas": 1, "maxReplicas": 9, "metricSources": {"waiting": {"pod": {}}}}
+    pair = {
+        "apiVersion": GROUP,
+        "kind": POLICY.kind,
+        "metadata": {"name": POLICY.name},
+        "spec": {
+            "metrics": [{"name": "waiting", "targetValue": "2"}],
+            "disaggregatedTarget": {
+                "targetRef": {"kind": CHAT.kind, "name": CHAT.name},
+                "roles": {key.role: scaling for key in (prefill, decode)},
+            },
+        },
+    }
+    async with parties(nats_server) as (decider, bus, console, people):
+        uid, _ = await stored(people, document, pair)
+
+        async def told() -> Received[EventData] | None:
+            return await bus.last("spec.changed", POLICY)
+
+        known = await eventually(told)
+        assert known is not None
+        handle = blind_handler(bus, known)
+        await order(console, ControlFrozen(who="ada", why="incident"), prefill)
+        await handle(await written(decider, decided(uid, 2), decode, "d1"))
+        answer = await answer_to(people, "d1", decode)
+        assert (answer.outcome, answer.replicas) == (ApplyOutcome.FROZEN, 1)
+        assert str(prefill) in answer.message
+        await order(console, ControlThawed(who="ada", why="over"), prefill)
+        await handle(await written(decider, decided(uid, 3), decode, "d2"))
+        answer = await answer_to(people, "d2", decode)
+        assert (answer.outcome, answer.replicas) == (ApplyOutcome.APPLIED, 3)
+
+
 async def test_nothing_is_scaled_after_a_freeze_but_what_was_under_way(
     nats_server: NatsServer,
 ) -> None:

@@ -61,8 +61,10 @@ def serving(replicas: int) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def reconciler(server: NatsServer, instance: str = "r") -> AsyncIterator[None]:
-    async with running_service(server, serve, WorkloadReconcilerSettings(), instance):
+async def reconciler(
+    server: NatsServer, instance: str = "r", **settings: Any
+) -> AsyncIterator[None]:
+    async with running_service(server, serve, WorkloadReconcilerSettings(**settings), instance):
         yield
 
 
@@ -164,6 +166,45 @@ async def test_a_workload_comes_up_scales_by_decision_and_goes(nats_server: Nats
             return not await run_pods(client) and (await last_fact(bus)).deleted
 
         await eventually(gone)
+
+
+@pytest.mark.usefixtures("spec_watcher")
+async def test_a_decision_above_a_budget_is_refused_with_its_numbers(
+    nats_server: NatsServer,
+) -> None:
+    document = serving(1)
+    (container,) = document["spec"]["template"]["roles"][0]["entryTemplate"]["spec"]["containers"]
+    container["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    async with (
+        reconciler(nats_server, accelerator_budgets="default/nvidia.com/gpu=2"),
+        nats_server.bus(Service.AUTOSCALER) as decider,
+        nats_server.bus(Service.WORKLOAD_RECONCILER, "t") as bus,
+        nats_server.bus(Service.CLI) as people,
+    ):
+        user = ObjectClient(people, "cli")
+        (made,) = await user.apply([AppliedDocument(object=document)])
+
+        async def known() -> bool:
+            return await bus.last("workload.observed", KEY) is not None
+
+        await eventually(known)
+        record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="d", input={})
+        for number, desired in enumerate((3, 2)):
+            decision = ScalingDecided(
+                current=1, desired=desired, target_uid=made.uid, target_generation=1, record=record
+            )
+            await decider.publish(decider.event(decision, KEY, id=f"decision-{number}"))
+
+        async def both_answered() -> bool:
+            return len(await answers(bus)) == 2
+
+        await eventually(both_answered)
+        refused, done = await answers(bus)
+        assert (refused.outcome, refused.replicas) == (ApplyOutcome.FAILED, 1)
+        assert refused.message == (
+            "3 replicas need 3 nvidia.com/gpu in all, above the budget default/nvidia.com/gpu=2"
+        )
+        assert (done.outcome, done.replicas) == (ApplyOutcome.APPLIED, 2)
 
 
 @pytest.mark.usefixtures("spec_watcher")

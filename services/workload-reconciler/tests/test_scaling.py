@@ -7,6 +7,7 @@ import pytest
 from workload_builders import role, serving
 
 from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
+from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, Order
 from inferbus_contracts.events.scaling import (
@@ -105,6 +106,38 @@ def test_decisions_that_are_not_carried_out(
     assert told.decision_id == "d1"
     if stored is not None and stored.replicas is not None:
         assert (told.replicas, told.generation, told.uid) == (2, 3, "u1")
+
+
+@pytest.mark.parametrize(
+    ("generation", "last", "holds"),
+    [(3, "", True), (4, "other", True), (4, "d0", False), (5, "other", False), (2, "other", False)],
+)
+def test_a_role_is_scaled_though_the_decision_about_the_other_was_carried_out_before(
+    generation: int, last: str, holds: bool
+) -> None:
+    """And though nothing else was: a user's change in between is a conflict as ever."""
+    decision = replace(DECISION, target=ROLE, companions=frozenset({"other"}))
+    stored = replace(STORED, generation=generation, decision_id=last)
+    result = decide_scale(decision, stored, NONE, NOW_MS)
+    assert isinstance(result, ScaleRequest) is holds
+    if isinstance(result, ScaleRequest):
+        assert result.preconditions.generation == generation
+    else:
+        assert result.outcome is ApplyOutcome.CONFLICT
+
+
+def test_decisions_of_one_cause_know_each_other_by_id() -> None:
+    record = DecisionRecord(decider="d", version="1", policy="p", policy_digest="", input={})
+    event = ScalingDecided(
+        current=1,
+        desired=2,
+        target_uid="u1",
+        target_generation=3,
+        companions=[str(ROLE)],
+        record=record,
+    )
+    decision = from_decided("d1", TARGET._replace(role="prefill"), event, "sample-1")
+    assert decision.companions == {event_id("scaling.decided", ROLE, "sample-1")}
 
 
 @pytest.mark.parametrize(

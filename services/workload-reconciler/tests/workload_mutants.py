@@ -9,14 +9,14 @@ MUTANTS = (
     Mutant(
         "AS_D23",
         "policy_scaling",
-        "preconditions=Preconditions(uid=decision.uid, generation=decision.generation),",
+        "preconditions=Preconditions(uid=decision.uid, generation=target.generation),",
         "preconditions=Preconditions(uid=decision.uid),",
     ),
     Mutant(
         "AS_D23",
         "policy_scaling",
-        "    if target.generation != decision.generation:",
-        "    if target.generation < decision.generation:",
+        "    if target.generation == decision.generation:",
+        "    if target.generation >= decision.generation:",
     ),
     Mutant(
         "AS_D23",

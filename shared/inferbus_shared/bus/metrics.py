@@ -4,13 +4,15 @@ Labels are event types, never keys: their number is bounded by the catalog, what
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from inferbus_contracts.catalog import EVENTS
 from inferbus_contracts.envelope import TYPE_PREFIX
 from inferbus_contracts.services import Service
+from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -39,9 +41,22 @@ class CommitMetrics:
             ("outcome",),
             registry=registry,
         )
-        self.stored = commits.labels("stored")
-        self.conflict = commits.labels("conflict")
-        self.unknown = commits.labels("unknown")
+        self._stored = commits.labels("stored")
+        self._conflict = commits.labels("conflict")
+        self._unknown = commits.labels("unknown")
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Count one commit, however it ends."""
+        try:
+            yield
+        except WrongSequenceError:
+            self._conflict.inc()
+            raise
+        except UnknownOutcomeError:
+            self._unknown.inc()
+            raise
+        self._stored.inc()
 
 
 class BusMetrics:

@@ -51,9 +51,13 @@ class UnknownOutcomeError(ProblemsError):
     """No answer came in time, or a batch was torn apart: it may be stored or not."""
 
 
-def expecting(message: Outgoing, sequence: int) -> Outgoing:
-    """`message`, stored only while `sequence` is the last one of its subject (0: none)."""
-    return replace(message, headers=message.headers | {EXPECTED_SEQUENCE: str(sequence)})
+def expecting(message: Outgoing, sequence: int, among: str = "") -> Outgoing:
+    """`message`, stored only while `sequence` is the last one of its subject (0: none).
+
+    With `among`, a filter, it must be the last one of all subjects that match.
+    """
+    expected = {EXPECTED_SEQUENCE: str(sequence)} | ({EXPECTED_SUBJECT: among} if among else {})
+    return replace(message, headers=message.headers | expected)
 
 
 async def store(connection: Connection, message: Outgoing) -> Stored:

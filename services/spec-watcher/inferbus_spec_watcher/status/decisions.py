@@ -4,6 +4,8 @@ Invariant: of several decisions about a target the newest counts, in whatever or
 after a restart those of the autoscaler and those of the optimizer come one stream after the other.
 """
 
+from functools import partial
+
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.scaling import (
     ApplyOutcome,
@@ -14,6 +16,7 @@ from inferbus_contracts.events.scaling import (
     ScalingRefused,
 )
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import ApplyMode
 from inferbus_spec_watcher.status.view import Answer, Demand, Scaled, Wanted
 
 DECISION_FACTS = (
@@ -86,15 +89,18 @@ class Decisions:
 
 
 def _wanted_by(key: ObjectKey, data: EventData, time_ms: int, id_: str) -> dict[ObjectKey, Wanted]:
+    if not isinstance(data, ScalingDecided | ScalingAllocated):
+        return {}
+    wanted = partial(
+        Wanted,
+        decided_at_ms=time_ms,
+        decision_id=id_,
+        steps=tuple(data.record.limiters),
+        applies=data.apply == ApplyMode.AUTO,
+    )
     if isinstance(data, ScalingDecided):
-        steps = tuple(data.record.limiters)
-        return {key: Wanted(data.target_uid, data.desired, data.mode, time_ms, id_, steps)}
-    if isinstance(data, ScalingAllocated):
-        steps = tuple(data.record.limiters)
-        return {
-            ObjectKey.parse(share.target): Wanted(
-                share.uid, share.desired, None, time_ms, id_, steps
-            )
-            for share in data.allocations
-        }
-    return {}
+        return {key: wanted(data.target_uid, data.desired, data.mode)}
+    return {
+        ObjectKey.parse(share.target): wanted(share.uid, share.desired, None)
+        for share in data.allocations
+    }

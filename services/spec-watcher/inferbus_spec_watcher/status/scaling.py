@@ -4,7 +4,7 @@ Both kinds get the fields that the newest API gives a policy; a policy that only
 has nothing to tell but whether it was accepted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,11 +19,15 @@ from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.status.accepted import accepted
 from inferbus_spec_watcher.status.part import StatusPart
+from inferbus_spec_watcher.status.sampling_conditions import METRICS_WHOLE, metrics_whole
 from inferbus_spec_watcher.status.scaling_conditions import TYPES, scaling_conditions
 from inferbus_spec_watcher.status.view import View
 
 READY = "Ready"
 TARGET_FOUND = "TargetFound"
+RATIO_VIOLATED = "RatioConstraintViolated"
+PASSING = TYPES | {RATIO_VIOLATED, METRICS_WHOLE}
+"""They stand only as long as they are told."""
 
 SINGLE = "homogeneousStatus"
 MIX = "heterogeneousStatus"
@@ -45,19 +49,27 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
     if refused is not None and refused.uid == stored.uid:
         problems = (*problems, *refused.problems)
     told = (_ready(problems, missing), *_found(intents, missing, view)) if scales else ()
+    proportion = () if missing else tuple(_proportion(intents, view))
+    passing = (
+        *proportion,
+        *metrics_whole(key, stored, intents, view),
+        *scaling_conditions(intents, view),
+    )
     return StatusPart(
-        (accepted(stored.object), *told, *scaling_conditions(intents, view)),
+        (accepted(stored.object), *told, *passing),
         _numbers(intents, stored.object.get("status") or {}, view),
         stored.generation,
-        withdrawn=_withdrawn(scales=scales, has_intents=bool(intents)),
+        withdrawn=_withdrawn(passing, scales=scales),
     )
 
 
-def _withdrawn(*, scales: bool, has_intents: bool) -> frozenset[str]:
-    """What means nothing where nothing is scaled, or nothing by this object."""
-    if has_intents:
-        return frozenset()
-    return TYPES if scales else TYPES | {READY, TARGET_FOUND}
+def _withdrawn(passing: Iterable[ConditionFact], *, scales: bool) -> frozenset[str]:
+    """What was told and means nothing any more.
+
+    A policy that lost its targets keeps what is known of them; one that scales nothing doesn't.
+    """
+    never = frozenset() if scales else frozenset({READY, TARGET_FOUND})
+    return never | (PASSING - {one.type for one in passing})
 
 
 def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:
@@ -88,6 +100,33 @@ def _absence(target: ObjectKey, view: View) -> str:
     return f"{target.owner} has no role {target.role}; its roles are {named}"
 
 
+def _proportion(intents: Sequence[ScalingIntent], view: View) -> Iterator[ConditionFact]:
+    """Whether the roles are to come out of proportion: what is decided, or what stands."""
+    for intent in intents:
+        ratio = intent.ratio
+        targets = {target.key.role: target.key for target in intent.targets}
+        named = (ratio.numerator_role, ratio.denominator_role) if ratio else ()
+        keys = [targets[role] for role in named if role in targets]
+        if ratio is None or len(keys) < len(named):
+            continue
+        above, below = (_coming(key, view) for key in keys)
+        allowed = f"{ratio.min_ratio} to {ratio.max_ratio}"
+        pair = f"{ratio.numerator_role}/{ratio.denominator_role} is {above}/{below}"
+        if ratio.allows(above, below):
+            yield condition(RATIO_VIOLATED, False, "InProportion", f"{pair}, within {allowed}")
+            continue
+        wanted = view.wanted_of(keys[0])
+        why = f" ({wanted.ratio.detail})" if wanted and wanted.ratio else ""
+        message = f"{pair}, outside of {allowed}{why}"
+        yield condition(RATIO_VIOLATED, True, "OutOfProportion", message)
+
+
+def _coming(target: ObjectKey, view: View) -> int:
+    """The replicas that a target will have once what is decided is carried out."""
+    wanted = view.wanted_of(target)
+    return wanted.replicas if wanted and wanted.applies else view.replicas(target) or 0
+
+
 def _numbers(
     intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
 ) -> dict[str, Any]:
@@ -105,27 +144,33 @@ def _numbers(
             for target in first.targets
         ]
     elif first.targets[0].role is not None:
-        numbers[ROLES] = _roles(intents, previous.get(ROLES) or {}, view)
+        numbers[ROLES] = _roles(first, previous.get(ROLES) or {}, view)
     else:
         target = first.targets[0]
         numbers[SINGLE] = _target(target, target.key.name, previous.get(SINGLE), view)
     return numbers
 
 
-def _roles(
-    intents: Sequence[ScalingIntent], previous: Mapping[str, Any], view: View
-) -> dict[str, Any]:
+def _roles(intent: ScalingIntent, previous: Mapping[str, Any], view: View) -> dict[str, Any]:
     before = {one["name"]: one for one in previous.get("roles") or ()}
-    targets = [intent.targets[0] for intent in intents]
+    targets = intent.targets
     status: dict[str, Any] = {
         "roles": [
             _target(target, target.key.role, before.get(target.key.role), view)
             for target in targets
         ]
     }
-    if intents[0].ratio is not None:
-        status["ratioStatus"] = _ratio(intents[0].ratio, targets, view)
+    if intent.ratio is not None:
+        status["ratioStatus"] = _ratio(intent.ratio, targets, view)
+        status["ratioAdjusted"] = any(_is_adjusted(target.key, view) for target in targets)
     return status
+
+
+def _is_adjusted(target: ObjectKey, view: View) -> bool:
+    """Whether the proportion gave the role another number than it would have had alone."""
+    wanted = view.wanted_of(target)
+    step = wanted.ratio if wanted else None
+    return step is not None and step.before != step.after
 
 
 def _target(
@@ -140,8 +185,8 @@ def _target(
     uid = stored.uid if stored else ""
     current = view.replicas(target.key) or 0
     status: dict[str, Any] = {"name": name, "currentReplicas": current, "desiredReplicas": current}
-    wanted = view.wanted(target.key)
-    if wanted is not None and wanted.uid == uid:
+    wanted = view.wanted_of(target.key)
+    if wanted is not None:
         status["desiredReplicas"] = wanted.replicas
         mode = wanted.mode or mixed
         if mode is not None:

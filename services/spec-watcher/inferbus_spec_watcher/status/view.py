@@ -3,8 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
-from inferbus_contracts.events.scaling import ApplyOutcome, LimiterStep, Mode, ScalingRefused
+from inferbus_contracts.events.scaling import (
+    ApplyOutcome,
+    Limiter,
+    LimiterStep,
+    Mode,
+    ScalingRefused,
+)
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Freeze
 from inferbus_contracts.scaling.settlement import Settled
@@ -34,6 +41,13 @@ class Wanted:
     decision_id: str = ""
     steps: tuple[LimiterStep, ...] = ()
     """What its limiters did, in order."""
+    applies: bool = True
+    """Whether it comes into force without anybody's approval."""
+
+    @property
+    def ratio(self) -> LimiterStep | None:
+        """How it was brought into proportion with another role; None where nothing was asked."""
+        return next((step for step in self.steps if step.name is Limiter.RATIO), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +66,6 @@ class Answer:
     decision_id: str
     outcome: ApplyOutcome
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What the last sample of a target could say, without its numbers."""
-
-    metrics: frozenset[str]
-    """The policy's names of those that have a value."""
-    silent: tuple[str, ...] = ()
-    """Ready pods that gave nothing."""
-    pods: int = 0
-    """Ready pods, told only where some are silent: a number alone is no news."""
-    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,12 @@ class View:
     answer: Callable[[ObjectKey], Answer | None]
     demand: Callable[[ObjectKey], Demand | None]
     """The total of a mix, by its policy."""
-    sample: Callable[[ObjectKey], Sample | None]
+    measured: Callable[[ObjectKey], frozenset[str]]
+    """The policy's names of the metrics that the last sample of a target has a value of."""
     sampled_ms: Callable[[ObjectKey], int]
     """When the last sample of a target was taken; 0 without one."""
+    assessed: Callable[[ObjectKey], MetricsAssessed | None]
+    """What is known of the samples of a policy or binding."""
     refused: Callable[[ObjectKey], ScalingRefused | None]
     """What the autoscaler said of a policy."""
     freeze: Callable[[ObjectKey], Freeze | None]
@@ -111,6 +115,11 @@ class View:
             return replicas(stored.object, target.role)
         except KeyError:
             return None
+
+    def wanted_of(self, target: ObjectKey) -> Wanted | None:
+        """The last decision about this very target, not about one of the same name before it."""
+        stored, wanted = self.get(target.owner), self.wanted(target)
+        return wanted if stored and wanted and wanted.uid == stored.uid else None
 
     def verdict_on(self, key: ObjectKey, stored: StoredObject) -> Verdict | None:
         """The verdict on this very object, not on one of the same name before it."""

@@ -1,0 +1,43 @@
+"""What is kept of a target that is scaled by an objective.
+
+Invariant: small whatever the traffic (a bounded number of routers and forecasts), and equal as long
+as nothing comes in and nothing is left to be done.
+"""
+
+from dataclasses import dataclass, field
+
+from inferbus_autoscaler.policy_arrivals import Arrivals
+from inferbus_autoscaler.policy_engines import Engines
+from inferbus_autoscaler.policy_headroom import FIRST_CAUTION
+from inferbus_autoscaler.policy_served import Sizes
+from inferbus_autoscaler.policy_surplus import Surplus
+from inferbus_autoscaler.policy_trend import Trend
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveMemory:
+    """One target, or one mix."""
+
+    since_ms: int = 0
+    """When it was first looked at."""
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    engines: Engines = field(default_factory=Engines)
+    sizes: Sizes = field(default_factory=Sizes)
+    trend: Trend | None = None
+    """None before the first traffic; without traffic it rests."""
+    counting_since_ms: int | None = None
+    """From when on arrivals are counted for the next step; None: there is no traffic."""
+    caution: float = FIRST_CAUTION
+    surplus: Surplus = field(default_factory=Surplus)
+    startup_ms: int = 0
+    """How long a replica took to become ready, as last measured; 0: never seen."""
+
+    @property
+    def quiet_since_ms(self) -> int:
+        """Since when nothing has come in."""
+        last_ms = self.arrivals.last_ms
+        return self.since_ms if last_ms is None else last_ms
+
+    def backlog(self, now_ms: int) -> int:
+        """Requests that wait, in routers and engines."""
+        return self.arrivals.queued(now_ms) + self.engines.waiting
