@@ -56,7 +56,7 @@ async def test_load_adds_replicas_silence_takes_them_all_and_a_request_brings_on
                 return await replicas() >= 3
 
             async def none() -> bool:
-                return await replicas() == 0
+                return await replicas() == 0 and not await fleet.engines_of("chat")
 
             load.clients("chat", 12, max_tokens=LONG_TOKENS)
             await eventually(several, PATIENCE_SECONDS, "requests that wait bring replicas")
