@@ -30,6 +30,7 @@ from inferbus_contracts.events.state import StateStored
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import ROOT, subject
+from inferbus_contracts.topology import state_type
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower, Start
 from inferbus_shared.bus.messages import Delivered
@@ -48,7 +49,7 @@ from tests.support.services import running_service
 CHAT = ObjectKey("ModelServing", "default", "chat")
 DECODE, PREFILL = CHAT._replace(role="decode"), CHAT._replace(role="prefill")
 POLICY = ObjectKey("AutoscalingPolicy", "default", "chat")
-STATE = subject("state.autoscaler", POLICY)
+STATE = subject(state_type(Service.AUTOSCALER), POLICY)
 LOAD = "load"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Demanded, Event, Sampled
-from inferbus_autoscaler.facts import Behaviour, Facts, ObjectiveFacts, PolicyFacts, StepPolicy
+from inferbus_autoscaler.facts import Behaviour, Facts, PolicyFacts, StepPolicy
 from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_arrivals import LOOK_MS
 from inferbus_autoscaler.policy_default import capacity_of, scope_of
@@ -64,7 +64,8 @@ def evaluate_objective(
         policy.objective,
         now_ms,
         ahead_seconds=_ahead_seconds(memory),
-        serves=_serves(policy, facts, capacity),
+        units=_ready_units(policy, facts),
+        capacity=capacity,
     )
     if isinstance(event, Demanded) and memory == before:
         return state, None
@@ -122,16 +123,13 @@ def _ahead_seconds(memory: ObjectiveMemory) -> float:
     return ((memory.startup_ms or _UNKNOWN_STARTUP_MS) + LOOK_MS) / 1000
 
 
-def _serves(policy: PolicyFacts, facts: Facts, capacity: float | None) -> float | None:
-    """Requests per second that the ready replicas serve; None: unknown."""
-    if capacity is None:
-        return None
-    units = (
+def _ready_units(policy: PolicyFacts, facts: Facts) -> float:
+    """Ready replicas; of a mix in capacity units."""
+    return math.fsum(
         (member.capacity if policy.mix else 1.0) * target.ready
         for member in policy.targets
         if (target := facts.target(member.key)) is not None
     )
-    return capacity * math.fsum(units)
 
 
 def _evaluate(
@@ -148,7 +146,7 @@ def _evaluate(
     scope = replace(
         scope_of(state, policy, facts), behaviour=_behaviour(memory), tolerance_percent=0
     )
-    want = _want(memory, policy.objective, facts, scope, capacity, now_ms)
+    want = _want(memory, policy, facts, scope, capacity, now_ms)
     supported, detail = _supported(want, facts, scope, fresh=fresh)
     value = scope.bounded(supported)
     history = state.history.started(scope.current, now_ms, policy.most_stamps)
@@ -197,12 +195,14 @@ def _remembering(before: TargetState, after: TargetState) -> TargetState:
 
 def _want(
     memory: ObjectiveMemory,
-    objective: ObjectiveFacts,
+    policy: PolicyFacts,
     facts: Facts,
     scope: Scope,
     capacity: float | None,
     now_ms: int,
 ) -> _Want:
+    objective = policy.objective
+    assert objective is not None, "asked for only where a policy has one"
     backlog = memory.backlog(now_ms)
     busy = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
     rate = extra = 0.0
@@ -219,7 +219,8 @@ def _want(
             caution=memory.caution,
         )
     if capacity is None:
-        return _without_capacity(memory, scope, backlog, busy=busy)
+        ready = _ready_units(policy, facts)
+        return _without_capacity(memory, scope, rate, rate + extra, backlog, ready, busy=busy)
     needed = min((rate + extra + backlog / _BACKLOG_SECONDS) / capacity, MOST_NEEDED)
     replicas = max(math.floor(needed + 0.5), 1 if busy or backlog else 0)
     detail = f"headroom {extra:.4g}/s at caution {memory.caution:.3g}, backlog {backlog}"
@@ -227,15 +228,29 @@ def _want(
     return _Want(replicas, metric)
 
 
-def _without_capacity(memory: ObjectiveMemory, scope: Scope, backlog: int, *, busy: bool) -> _Want:
-    """Nobody knows what a replica serves: what runs is enough until requests wait for it."""
-    replicas = scope.current if busy else 0
+def _without_capacity(
+    memory: ObjectiveMemory,
+    scope: Scope,
+    rate: float,
+    load: float,
+    backlog: int,
+    ready: float,
+    *,
+    busy: bool,
+) -> _Want:
+    """Nobody knows what a replica serves: more only where requests wait, twice what is ready then.
+
+    Fewer as far as what was seen to be served without waiting goes.
+    """
+    replicas = scope.current
     if backlog > scope.current:
-        replicas = max(2 * scope.current, 1)
-    detail = f"capacity not known yet, backlog {backlog}"
-    load = memory.trend.level if memory.trend and memory.counting_since_ms is not None else 0.0
-    metric = MetricLoad(name=DEMAND, load=load, want=replicas, target=0.0, detail=detail)
-    return _Want(max(replicas, 1 if busy or backlog else 0), metric)
+        replicas = max(replicas, 2 * math.floor(ready))
+    elif memory.shown > 0:
+        replicas = min(math.ceil(min(load / memory.shown, MOST_NEEDED)), scope.current)
+    replicas = max(replicas, 1) if busy or backlog else 0
+    detail = f"capacity not known yet, {memory.shown:.4g}/s seen; backlog {backlog}"
+    metric = MetricLoad(name=DEMAND, load=rate, want=replicas, target=memory.shown, detail=detail)
+    return _Want(replicas, metric)
 
 
 def _supported(want: _Want, facts: Facts, scope: Scope, *, fresh: bool) -> tuple[int, str]:

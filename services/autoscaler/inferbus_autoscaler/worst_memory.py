@@ -52,6 +52,7 @@ def worst_memory(late_ms: int) -> ObjectiveMemory:
             issued=MOST_FORECASTS * (issued,),
         ),
         counting_since_ms=late_ms,
+        shown=_LONG,
         caution=_LONG,
         surplus=Surplus(accrued=late_ms, spare=_COUNT, since_ms=late_ms),
         startup_ms=_COUNT,

@@ -91,6 +91,6 @@ def test_a_record_of_other_rules_is_told_with_its_version() -> None:
 
     decision = scaled()[0]
     verdict = verify(decision.to_json(), decision.record, {"autoscaler": refuse})
-    assert "version 1 of autoscaler" in verdict.reason
+    assert f"version {decision.record.version} of autoscaler" in verdict.reason
     assert "not mine" in verdict.reason
     assert not verdict.identical
