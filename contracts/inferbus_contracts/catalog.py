@@ -65,6 +65,7 @@ class EventSpec:
 
 _S = Service
 _EVERYONE = frozenset(_S) - {_S.PROVISIONER}
+_DECIDERS = (_S.AUTOSCALER, _S.OPTIMIZER)
 _DECISION_SECONDS = 90 * 24 * 3600
 
 STATE_CARRIERS: dict[Service, type[EventData]] = {
@@ -126,8 +127,7 @@ _ROWS = (
         Stream.FACTS,
         _S.SPEC_WATCHER,
         _S.METRICS_COLLECTOR,
-        _S.AUTOSCALER,
-        _S.OPTIMIZER,
+        *_DECIDERS,
         _S.ROUTER_CONFIG_PUBLISHER,
         _S.WORKLOAD_RECONCILER,
         key="workload",
@@ -137,8 +137,7 @@ _ROWS = (
         ScalingApplied,
         _S.WORKLOAD_RECONCILER,
         Stream.FACTS,
-        _S.AUTOSCALER,
-        _S.OPTIMIZER,
+        *_DECIDERS,
         _S.SPEC_WATCHER,
         key="target",
     ),
@@ -162,8 +161,7 @@ _ROWS = (
         DemandObserved,
         _S.ROUTER,
         Stream.DEMAND,
-        _S.AUTOSCALER,
-        _S.OPTIMIZER,
+        *_DECIDERS,
         key="target",
         ttl_seconds=3600,
     ),
@@ -209,7 +207,7 @@ _ROWS = (
             type_=f"{data.event_type}.{service.value}",
             rollup=data is StateStored,
         )
-        for service in (_S.AUTOSCALER, _S.OPTIMIZER)
+        for service in _DECIDERS
         for data in (StateStored, Woken)
     ),
     *(
@@ -277,8 +275,7 @@ _ROWS = (
             _S.CONSOLE,
             Stream.FACTS,
             _S.WORKLOAD_RECONCILER,
-            _S.AUTOSCALER,
-            _S.OPTIMIZER,
+            *_DECIDERS,
             _S.SPEC_WATCHER,
             key="scope",
         )
