@@ -196,7 +196,9 @@ def _want(
     now_ms: int,
 ) -> _Want:
     backlog = memory.backlog(now_ms)
-    busy = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
+    asked = memory.arrivals.last_ms is not None
+    recently = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
+    busy = recently and (asked or scope.current > 0)
     rate = extra = 0.0
     if memory.trend is not None and memory.counting_since_ms is not None:
         ahead = _ahead_seconds(memory)
