@@ -21,6 +21,7 @@ from tests.bench import (
     router_kills,
     scrape,
     startup,
+    wake_up,
 )
 from tests.bench.attempts import Measurement, SpareTime, attempt
 from tests.bench.figure import Outcome
@@ -33,6 +34,7 @@ MEASUREMENTS = (
     Measurement(name="start-up", measure=startup.measure),
     Measurement(name="footprint", measure=footprint.measure),
     Measurement(name="decision-latency", measure=decision_latency.measure),
+    Measurement(name="wake-up", measure=wake_up.measure),
     Measurement(name="router-kills", measure=router_kills.measure, noisy=False),
     Measurement(name="router", measure=router.measure),
     Measurement(name="apply", measure=apply.measure),
