@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tests.bench import (
     apply,
+    azure_trace,
     core_rate,
     decision_latency,
     decision_rate,
@@ -41,6 +42,7 @@ MEASUREMENTS = (
     Measurement(name="core-rate", measure=core_rate.measure),
     Measurement(name="decision-rate", measure=decision_rate.measure),
     Measurement(name="decisions", measure=decisions.measure),
+    Measurement(name="azure-trace", measure=azure_trace.measure),
     Measurement(name="scrape", measure=scrape.measure),
 )
 
