@@ -213,4 +213,7 @@ class Facts:
 
     def target(self, key: str) -> TargetFacts | None:
         """The facts of one target; None where nothing is known of it."""
-        return next((target for target in self.targets if target.key == key), None)
+        for target in self.targets:
+            if target.key == key:
+                return target
+        return None

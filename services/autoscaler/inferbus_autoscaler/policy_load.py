@@ -36,7 +36,7 @@ def heard(
         after = replace(after, startup_ms=startup_ms)
     if isinstance(event, Demanded):
         timed = policy.objective is not None and policy.objective.metric is ObjectiveMetric.TTFT
-        arrivals = memory.arrivals.heard(event if timed else _untimed(event))
+        arrivals = memory.arrivals.heard(event, timed=timed)
         if arrivals is not memory.arrivals:
             after = _counting(replace(after, arrivals=arrivals), event)
     elif isinstance(event, Sampled):
@@ -66,9 +66,10 @@ def stepped(
     if not memory.arrivals.spoken(now_ms):
         rate = max(rate, memory.engines.completed or 0.0)
     trend = _moved(memory.trend, rate, seconds, now_ms, ahead_seconds)
-    arrivals = replace(memory.arrivals, came=Counters())
+    last_ms = memory.arrivals.last_ms
     if rate > 0:
-        arrivals = replace(arrivals, last_ms=max(arrivals.last_ms or 0, memory.counting_since_ms))
+        last_ms = max(last_ms or 0, memory.counting_since_ms)
+    arrivals = replace(memory.arrivals, came=Counters(), last_ms=last_ms)
     backlog = memory.backlog(now_ms)
     late = _late(memory, objective, backlog, None if capacity is None else capacity * units)
     worth = seconds * rate / max(trend.level, rate, _NO_TRAFFIC)
@@ -82,14 +83,6 @@ def stepped(
         counting_since_ms=None if rests else now_ms,
         caution=cautious(memory.caution, objective.late_share, worth, late * worth),
     )
-
-
-def _untimed(event: Demanded) -> Demanded:
-    """The event without what only an objective for the first token reads."""
-    if event.totals is None or not event.totals.first_tokens:
-        return event
-    totals = replace(event.totals, first_tokens=())
-    return replace(event, totals=totals, interval=replace(event.interval, first_tokens=()))
 
 
 def _counting(memory: ObjectiveMemory, event: Demanded) -> ObjectiveMemory:

@@ -8,6 +8,7 @@ spared outweighs a change of direction. Invariants: partial or stale data never 
 away; where nothing comes in, the state doesn't change.
 """
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -16,9 +17,10 @@ from inferbus_autoscaler.events import Demanded, Event, Sampled
 from inferbus_autoscaler.facts import Behaviour, Facts, PolicyFacts, StepPolicy
 from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_arrivals import LOOK_MS
-from inferbus_autoscaler.policy_default import capacity_of, scope_of
+from inferbus_autoscaler.policy_default import scope_of, units_of
 from inferbus_autoscaler.policy_headroom import headroom
 from inferbus_autoscaler.policy_held_window import LONGEST_MS
+from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_limits import Scope, Steps, limit
 from inferbus_autoscaler.policy_load import heard, stepped
 from inferbus_autoscaler.policy_need import MOST_NEEDED, MetricLoad
@@ -69,12 +71,9 @@ def evaluate_objective(
     )
     if isinstance(event, Demanded) and memory == before:
         return state, None
-    after = state if memory == state.objective else replace(state, objective=memory)
-    engines = memory.engines
-    if isinstance(event, Sampled):
-        engines = replace(engines, sampled_ms=event.taken_at_ms)
-    fresh = engines.fresh(now_ms, facts.settings.stale_ms)
-    return after, _evaluate(after, memory, policy, facts, capacity, now_ms, fresh=fresh)
+    sampled_ms = event.taken_at_ms if isinstance(event, Sampled) else None
+    fresh = memory.engines.fresh(now_ms, facts.settings.stale_ms, sampled_ms)
+    return state, _evaluate(state, memory, policy, facts, capacity, now_ms, fresh=fresh)
 
 
 def hold_ms(startup_ms: int) -> int:
@@ -99,10 +98,8 @@ def next_look(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int
     if scope.current <= scope.min_replicas:
         return None
     times = [memory.quiet_since_ms + facts.settings.idle_ms]
-    behaviour = _behaviour(memory)
-    assert behaviour.scale_down is not None, "that of an objective holds"
-    held = state.history.most_recommended
-    times += [ended_ms + behaviour.scale_down.stabilisation_ms for ended_ms, _ in held.past]
+    held_ms = hold_ms(memory.startup_ms)
+    times += [ended_ms + held_ms for ended_ms, _ in state.history.most_recommended.past]
     surplus = memory.surplus
     if surplus.spare:
         lacking = _price(memory, scope) - surplus.accrued
@@ -143,9 +140,8 @@ def _evaluate(
     fresh: bool,
 ) -> Evaluation:
     assert policy.objective is not None, "asked for only where a policy has one"
-    scope = replace(
-        scope_of(state, policy, facts), behaviour=_behaviour(memory), tolerance_percent=0
-    )
+    units = units_of(state, policy, facts)
+    scope = units.scope(_behaviour(hold_ms(memory.startup_ms)), 0, frozen=False)
     want = _want(memory, policy, facts, scope, capacity, now_ms)
     supported, detail = _supported(want, facts, scope, fresh=fresh)
     value = scope.bounded(supported)
@@ -162,7 +158,7 @@ def _evaluate(
             after=value,
             detail=f"{scope.min_replicas} to {scope.max_replicas}",
         ),
-        *limit(value, history, replace(scope, frozen=False), now_ms),
+        *limit(value, history, scope, now_ms),
     )
     spare = scope.current - steps[-1].after
     doubted = supported != want.replicas and spare <= 0
@@ -170,27 +166,30 @@ def _evaluate(
     if spare > 0:
         worth, asked = surplus.at(now_ms), _price(memory, scope)
         steps = (*steps, _price_step(steps[-1].after, scope.current, worth, asked))
-    if scope.frozen:
+    if facts.frozen:
         frozen = LimiterStep(
             name=Limiter.FREEZE, before=steps[-1].after, after=scope.current, detail="frozen"
         )
         steps = (*steps, frozen)
     desired = steps[-1].after
-    memory = replace(memory, surplus=surplus)
+    if surplus is not memory.surplus:
+        memory = replace(memory, surplus=surplus)
     return Evaluation(
-        state=_remembering(state, replace(state, objective=memory, history=history)),
+        state=_remembering(state, memory, history),
         current=scope.current,
         desired=desired,
         mode=Mode.STABLE,
         limited=desired != value or memory.counting_since_ms is None,
-        capacity=capacity_of(state, policy, facts, desired),
+        capacity=units.capacity(desired, scope),
         metrics=(want.metric,),
         steps=steps,
     )
 
 
-def _remembering(before: TargetState, after: TargetState) -> TargetState:
-    return before if after == before else after
+def _remembering(state: TargetState, memory: ObjectiveMemory, history: History) -> TargetState:
+    if memory == state.objective and history == state.history:
+        return state
+    return replace(state, objective=memory, history=history)
 
 
 def _want(
@@ -204,7 +203,9 @@ def _want(
     objective = policy.objective
     assert objective is not None, "asked for only where a policy has one"
     backlog = memory.backlog(now_ms)
-    busy = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
+    asked = memory.arrivals.last_ms is not None
+    recently = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
+    busy = recently and (asked or scope.current > 0)
     rate = extra = 0.0
     if memory.trend is not None and memory.counting_since_ms is not None:
         ahead = _ahead_seconds(memory)
@@ -264,11 +265,10 @@ def _supported(want: _Want, facts: Facts, scope: Scope, *, fresh: bool) -> tuple
     return supported, f"{unready} unready" if unready else "whole"
 
 
-def _behaviour(memory: ObjectiveMemory) -> Behaviour:
+@functools.lru_cache(maxsize=1024)
+def _behaviour(held_ms: int) -> Behaviour:
     """At once up; down only from the most that was needed in a while."""
-    return Behaviour(
-        scale_down=StepPolicy(period_ms=0, stabilisation_ms=hold_ms(memory.startup_ms))
-    )
+    return Behaviour(scale_down=StepPolicy(period_ms=0, stabilisation_ms=held_ms))
 
 
 def _price(memory: ObjectiveMemory, scope: Scope) -> int:

@@ -37,7 +37,7 @@ def worst_memory(late_ms: int) -> ObjectiveMemory:
         engines=Engines(
             sampled_ms=late_ms, waiting=_COUNT, completed=_LONG, generated=_LONG, whole=True
         ),
-        sizes=Sizes(requests=_COUNT, prompt_tokens=_LONG, output_tokens=_LONG),
+        sizes=Sizes(requests=_COUNT, prompts=_COUNT, prompt_tokens=_LONG, output_tokens=_LONG),
         trend=Trend(
             level=_LONG,
             slope=_LONG,
