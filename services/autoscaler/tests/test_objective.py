@@ -103,7 +103,7 @@ def test_the_last_replica_goes_after_an_idle_while_and_comes_back_at_once() -> N
 def test_a_target_at_zero_is_not_started_before_somebody_asks() -> None:
     town = Town(0, bounds=(0, 10)).run(2 * IDLE_SECONDS, 0)
     assert set(town.seen) == {0}
-    town.fleet.feed(Demanded(at_ms=town.fleet.now_ms, router="router", held=1), **town.facts())
+    town.fleet.feed(Demanded(at_ms=town.fleet.now_ms, router="router", held=1))
     assert town.replicas == 1
 
 
