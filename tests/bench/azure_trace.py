@@ -78,7 +78,9 @@ async def measure() -> list[Figure]:
         platform.apply(*objective_model(MODEL, OBJECTIVE, bounds=BOUNDS))
         await eventually(lambda: platform.complete(MODEL).status == 200, READY_SECONDS)
         played = await _play(platform, trace)
-        load = configuration(platform.directory, objective=OBJECTIVE, bounds=f"{BOUNDS}")
+        load = configuration(
+            platform.directory, objective=OBJECTIVE, bounds=f"{BOUNDS[0]} to {BOUNDS[1]}"
+        )
     share = 100 * len(trace.requests) / len(whole.requests)
     load |= {
         "trace": REAL,
