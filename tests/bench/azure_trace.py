@@ -3,7 +3,9 @@
 Router, services and simulated engines are those of `inferbus up`; the policy names no metric and no
 capacity, only when the first token has to be there. All times are the fleet's own: what this
 machine adds to a latency counts as many times as its clock is faster. The trace comes in bursts
-after silence (code completion), which nobody foresees: what is late is late because of those.
+after silence (code completion), which nobody foresees, and the first of them meets one replica
+whose capacity nobody knows. Invariant: the limit is below what is measured, not what the objective
+asks for; how far that was kept stands beside it.
 """
 
 import sys
@@ -34,6 +36,8 @@ from tests.support.eventually import eventually
 from tests.support.platform import Platform, running_platform
 
 LEAST_PERCENT = 80.0
+SETTLED_MS = 5 * 60_000
+"""From then on the fleet has seen a burst."""
 MODEL = "coder"
 OBJECTIVE = "ttft=5s@95%"
 BOUNDS = (1, 12)
@@ -74,7 +78,9 @@ async def measure() -> list[Figure]:
         platform.apply(*objective_model(MODEL, OBJECTIVE, bounds=BOUNDS))
         await eventually(lambda: platform.complete(MODEL).status == 200, READY_SECONDS)
         played = await _play(platform, trace)
-        load = configuration(platform.directory, objective=OBJECTIVE, bounds=f"{BOUNDS}")
+        load = configuration(
+            platform.directory, objective=OBJECTIVE, bounds=f"{BOUNDS[0]} to {BOUNDS[1]}"
+        )
     share = 100 * len(trace.requests) / len(whole.requests)
     load |= {
         "trace": REAL,
@@ -112,6 +118,7 @@ async def _decided(bus: Bus, target: Target) -> list[int]:
 def _attainment(played: _Played, trace: Trace, load: dict[str, Detail]) -> Figure:
     total, objective = played.total, parse_objective(OBJECTIVE)
     answers = total.measured.answers
+    settled = [one for one in answers if one.sent_ms >= SETTLED_MS]
     first_tokens = [one.first_token_ms for one in answers if one.first_token_ms is not None]
     used = total.replicas.replica_seconds(played.until_ms)
     timing = step_timing(ACCELERATORS[ACCELERATOR], guess_shape((), BILLIONS))
@@ -126,6 +133,8 @@ def _attainment(played: _Played, trace: Trace, load: dict[str, Detail]) -> Figur
         "limit, through router, services and simulated engines; the fleet's own time",
         configuration=load,
         detail={
+            "asked_percent": objective.percent,
+            "after_5_minutes_percent": round(attained_percent(settled, objective.limit_ms), 2),
             "ttft_p50_ms": round(quantile(first_tokens, 0.5)),
             "ttft_p95_ms": round(quantile(first_tokens, 0.95)),
             "latest_sent_ms": round(played.latest_ms),
