@@ -199,9 +199,9 @@ def _want(
     backlog = memory.backlog(now_ms)
     busy = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
     rate = extra = 0.0
-    if memory.trend is not None and memory.counting_since_ms is not None:
-        ahead = _ahead_seconds(memory)
-        forecast = memory.trend.forecast(ahead)
+    ahead = _ahead_seconds(memory)
+    forecast = memory.forecast(now_ms, ahead)
+    if memory.trend is not None and forecast is not None:
         rate = forecast.rate
         extra = headroom(
             forecast,
