@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from inferbus_autoscaler.policy_trend import Forecast, Trend
 
-SLOTS = 96
+SLOTS = 144
 """Of a day of virtual time, in UTC."""
 _SLOT_MS = 86_400_000 // SLOTS
 _LEAST_SHARE_OF_SLOT = 0.5
 """Of a slot that has to be counted for its mean to say anything."""
-_PARTS = 1000
-MOST_CHANGE = 2302
+_PARTS = 400
+MOST_CHANGE = 921
 """In parts: from one slot to the next at most tenfold, or a tenth."""
 _MEMORY_DAYS = 4
 _LEAST_RATE = 0.02
@@ -29,11 +29,14 @@ MOST_AWAITED = 2
 _SKILL_SECONDS = 2 * 86_400.0
 """How long what became of a forecast counts."""
 _DOUBT = 10.0
-"""Squared standard errors that skill has to exceed: chance in some two hundred forecasts, whose
-errors follow each other, seldom does."""
+"""Squared standard errors that skill has to exceed: errors that follow each other are less than
+they seem."""
 _MOST_ERROR = 1.0
 """A forecast counts as wrong by at most so many times the rate it was for."""
-_LEAST_VARIANCE_SHARE = 0.1
+_LEAST_VARIANCE_SHARE = 0.3
+_BELOW = 0.5
+"""Standard deviations by which a rhythm may lower a trend's forecast: load that is on its way and
+was never there at this time of day is no chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +63,7 @@ class Skill:
     """Errors times corrections: positive where the correction was to the right side."""
 
     def after(self, awaited: Awaited, rate: float, kept: float) -> "Skill":
-        """The skill when `rate` is what came; `kept` is the share of what was before that counts."""
+        """The skill when `rate` came; `kept` is the share of what was before that counts."""
         scale = max(awaited.rate, _LEAST_RATE)
         error = _bounded((rate - awaited.rate) / scale, _MOST_ERROR)
         correction = _bounded(awaited.correction / scale, _MOST_ERROR)
@@ -83,12 +86,16 @@ class Skill:
 
     @property
     def variance_share(self) -> float:
-        """What is left of the squared errors with the correction made."""
+        """What is left of a forecast's variance with the correction made.
+
+        The root of what is left of the squared errors: usual errors get smaller with a rhythm
+        known, surprises don't.
+        """
         weight = self.weight
         if weight == 0:
             return 1.0
         left = self.errors - weight * (2 * self.agreement - weight * self.corrections)
-        return max(left / self.errors, _LEAST_VARIANCE_SHARE)
+        return max(math.sqrt(max(left / self.errors, 0.0)), _LEAST_VARIANCE_SHARE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +120,7 @@ class Daily:
     """The rhythm of a target's days."""
 
     changes: tuple[int, ...] = SLOTS * (0,)
-    """By slot: the logarithm of the factor to the next one's mean, in thousandths."""
+    """By slot: the logarithm of the factor to the next one's mean, in parts of `_PARTS`."""
     learned: int = 0
     """How many changes were."""
     slot: Slot = field(default_factory=lambda: Slot(number=0))
@@ -153,8 +160,9 @@ class Daily:
         return (parts + self.changes[index] * passed_ms / _SLOT_MS) / _PARTS
 
     def _correction(self, trend: Trend, now_ms: int, seconds: float) -> float:
+        plain = trend.forecast(seconds)
         rate = trend.level * self.ratio(now_ms, seconds)
-        return rate - trend.forecast(seconds).rate
+        return max(rate - plain.rate, -_BELOW * math.sqrt(plain.variance))
 
     def _counted(self, rate: float, seconds: float, now_ms: int) -> "Daily":
         number = (now_ms - round(seconds * 500)) // _SLOT_MS
@@ -176,9 +184,7 @@ class Daily:
         gain = 1 / min(self.learned // SLOTS + 1, _MEMORY_DAYS)
         new = known + gain * (_bounded(math.log(factor) * _PARTS, MOST_CHANGE) - known)
         changes = (*self.changes[:index], round(new), *self.changes[index + 1 :])
-        return replace(
-            self, changes=changes, learned=min(self.learned + 1, SLOTS * _MEMORY_DAYS)
-        )
+        return replace(self, changes=changes, learned=min(self.learned + 1, SLOTS * _MEMORY_DAYS))
 
     def _judged(self, trend: Trend, now_ms: int, ahead_seconds: float) -> "Daily":
         skill = self.skill

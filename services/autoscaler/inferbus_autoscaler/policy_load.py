@@ -1,8 +1,9 @@
 """From what was heard to how many requests come: the fold that an objective rests on.
 
 Arrivals are counted over steps of `LOOK_MS` and more, and each step moves the trend, the rhythm of
-days where that is asked for, the size of a request and the caution. Where no router speaks the engines' own count stands in. Invariant: the
-same memory comes back where an event brings nothing, or a step isn't due.
+days where that is asked for, the size of a request and the caution. Where no router speaks the
+engines' own count stands in. Invariant: the same memory comes back where an event brings nothing,
+or a step isn't due.
 """
 
 from dataclasses import replace
