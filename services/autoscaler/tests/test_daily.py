@@ -5,12 +5,15 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferbus_autoscaler.core import recompute
+from inferbus_autoscaler.fact_fold import FactFold
+from inferbus_autoscaler.facts import DeciderSettings
 from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_check import fitted, problems_of
 from inferbus_autoscaler.policy_daily import MOST_AWAITED, SLOTS, Awaited, Daily, Skill
@@ -19,6 +22,9 @@ from inferbus_autoscaler.state import TargetState
 from inferbus_autoscaler.worst_memory import worst_memory
 from inferbus_contracts.canonical import canonical_json
 from inferbus_contracts.deciding import MOST_RECORD_BYTES
+from inferbus_contracts.events.spec import SpecChanged
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import FORECAST, OBJECTIVE
 from services.autoscaler.tests.builders import mix_facts
 from services.autoscaler.tests.objective_world import Town, by_objective, objective
 from tests.bench.untuned_fleet import Untuned
@@ -292,3 +298,30 @@ def test_what_the_trend_sees_as_well_costs_less_and_keeps_the_objective(rate: Ra
     without, with_it = (served(3, rate, daily=daily) for daily in (False, True))
     assert with_it[0] <= 0.005 * sum(rate(second) for second in range(DAY_SECONDS))
     assert with_it[1] <= without[1]
+
+
+@pytest.mark.parametrize(("words", "daily"), [({FORECAST: "daily"}, True), ({}, False)])
+def test_a_policy_asks_for_it(words: dict[str, str], daily: bool) -> None:
+    serving, scaler = (
+        ObjectKey(kind, "default", "llm") for kind in ("ModelServing", "AutoscalingPolicy")
+    )
+    folded = FactFold(DeciderSettings())
+    folded.take(serving, changed(serving, {"replicas": 1}, {}), 0)
+    reference = {"kind": serving.kind, "name": serving.name}
+    target = {"target": {"targetRef": reference}, "minReplicas": 1, "maxReplicas": 9}
+    asks = {OBJECTIVE: "wait=2s@99.5%", **words}
+    folded.take(scaler, changed(scaler, {"metrics": [], "homogeneousTarget": target}, asks), 0)
+    read = folded.facts(serving, "", 0).policy
+    assert read is not None
+    assert read.objective is not None
+    assert read.objective.daily is daily
+
+
+def changed(key: ObjectKey, spec: dict[str, Any], words: dict[str, str]) -> SpecChanged:
+    document = {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+        "kind": key.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace, "annotations": words},
+        "spec": spec,
+    }
+    return SpecChanged(uid=key.kind, generation=1, digest="", object=document)
