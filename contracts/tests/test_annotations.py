@@ -25,6 +25,10 @@ def test_capacities(text: str, unit: str, rate: float) -> None:
     assert (capacity.unit, capacity.per_second) == (unit, rate)
 
 
+def test_forecasts() -> None:
+    assert own.parse_forecasting("daily") is own.Forecasting.DAILY
+
+
 def test_tolerations() -> None:
     assert own.parse_tolerations('[{"key": "gpu"}]') == [{"key": "gpu"}]
 
@@ -33,6 +37,7 @@ def test_tolerations() -> None:
     ("name", "value", "said"),
     [
         ("objective", "ttft<2s", "ttft=2s@99.5%"),
+        ("forecast", "weekly", "daily"),
         ("objective", "tpot=2s@99%", "ttft, wait"),
         ("objective", "ttft=2@99%", "duration"),
         ("objective", "ttft=0s@99%", "above 0"),

@@ -49,9 +49,9 @@ class Untuned:
 
     period_s = 5
 
-    def __init__(self, startup_s: int, objective: str) -> None:
+    def __init__(self, startup_s: int, objective: str, *, daily: bool = False) -> None:
         self._startup_ms = startup_s * 1000
-        self._objective = objective_facts(parse_objective(objective), None)
+        self._objective = objective_facts(parse_objective(objective), None, daily=daily)
         self._state = TargetState()
         self._counted = 0.0
         self._generation = 1

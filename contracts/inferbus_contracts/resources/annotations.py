@@ -15,6 +15,8 @@ from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_flo
 PREFIX = "inferbus.dev/"
 OBJECTIVE = f"{PREFIX}objective"
 CAPACITY = f"{PREFIX}capacity"
+FORECAST = f"{PREFIX}forecast"
+"""On a policy with an objective: what its forecasts rest on beside the trend."""
 MODE = f"{PREFIX}mode"
 COMPAT = f"{PREFIX}compat"
 SCALER = f"{PREFIX}scaler"
@@ -83,6 +85,12 @@ class ObjectiveMetric(StrEnum):
     WAIT = "wait"
 
 
+class Forecasting(StrEnum):
+    """What forecasts of the load rest on, beside its trend."""
+
+    DAILY = "daily"
+
+
 class CapacityUnit(StrEnum):
     """What one replica's capacity is counted in."""
 
@@ -144,6 +152,12 @@ def parse_capacity(text: str) -> Capacity:
     if per_second <= 0:
         raise ValueError("needs a rate above 0")
     return Capacity(unit=_word(CapacityUnit, match["unit"]), per_second=per_second)
+
+
+def parse_forecasting(text: str) -> Forecasting:
+    """Read `daily`; raises `ValueError` saying what is wrong."""
+    word: Forecasting = _word(Forecasting, text)
+    return word
 
 
 def parse_aggregations(text: str) -> Aggregations:
@@ -215,6 +229,7 @@ def _port(value: str) -> int:
 _PARSERS: dict[str, Any] = {
     OBJECTIVE: parse_objective,
     CAPACITY: parse_capacity,
+    FORECAST: parse_forecasting,
     MODE: lambda value: _word(ApplyMode, value),
     COMPAT: lambda value: _word(Compat, value),
     SCALER: lambda value: _word(Scaler, value),

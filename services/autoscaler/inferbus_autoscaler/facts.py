@@ -112,6 +112,8 @@ class ObjectiveFacts:
     capacity: float | None = None
     """What one replica (of a mix: one capacity unit) serves per second; None: nobody said."""
     unit: CapacityUnit = CapacityUnit.REQUESTS
+    daily: bool = False
+    """Forecasts may rest on the time of day."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
 """From what was heard to how many requests come: the fold that an objective rests on.
 
-Arrivals are counted over steps of `LOOK_MS` and more, and each step moves the trend, the size of a
-request and the caution. Where no router speaks the engines' own count stands in. Invariant: the
-same memory comes back where an event brings nothing, or a step isn't due.
+Arrivals are counted over steps of `LOOK_MS` and more, and each step moves the trend, the rhythm of
+days where that is asked for, the size of a request and the caution. Where no router speaks the
+engines' own count stands in. Invariant: the same memory comes back where an event brings nothing,
+or a step isn't due.
 """
 
 from dataclasses import replace
@@ -11,6 +12,7 @@ from inferbus_autoscaler.events import Counters, Demanded, Event, Sampled
 from inferbus_autoscaler.facts import Facts, ObjectiveFacts, PolicyFacts
 from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_arrivals import LOOK_MS, late_share
+from inferbus_autoscaler.policy_daily import Daily
 from inferbus_autoscaler.policy_headroom import cautious
 from inferbus_autoscaler.policy_trend import Trend
 from inferbus_contracts.resources.annotations import ObjectiveMetric
@@ -66,6 +68,9 @@ def stepped(
     if not memory.arrivals.spoken(now_ms):
         rate = max(rate, memory.engines.completed or 0.0)
     trend = _moved(memory.trend, rate, seconds, now_ms, ahead_seconds)
+    daily = None
+    if objective.daily:
+        daily = (memory.daily or Daily()).after(trend, rate, seconds, now_ms, ahead_seconds)
     last_ms = memory.arrivals.last_ms
     if rate > 0:
         last_ms = max(last_ms or 0, memory.counting_since_ms)
@@ -79,6 +84,7 @@ def stepped(
         arrivals=arrivals,
         sizes=memory.sizes.after(came),
         trend=trend,
+        daily=daily,
         shown=_shown(memory.shown, trend.level, units, backlog),
         counting_since_ms=None if rests else now_ms,
         caution=cautious(memory.caution, objective.late_share, worth, late * worth),

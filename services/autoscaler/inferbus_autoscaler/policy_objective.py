@@ -207,9 +207,9 @@ def _want(
     recently = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
     busy = recently and (asked or scope.current > 0)
     rate = extra = 0.0
-    if memory.trend is not None and memory.counting_since_ms is not None:
-        ahead = _ahead_seconds(memory)
-        forecast = memory.trend.forecast(ahead)
+    ahead = _ahead_seconds(memory)
+    forecast = memory.forecast(now_ms, ahead)
+    if memory.trend is not None and forecast is not None:
         rate = forecast.rate
         extra = headroom(
             forecast,

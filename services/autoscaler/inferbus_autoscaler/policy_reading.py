@@ -18,7 +18,7 @@ from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.scaling import CapacitySource
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import annotations as names
-from inferbus_contracts.resources.annotations import CapacityUnit
+from inferbus_contracts.resources.annotations import CapacityUnit, Forecasting
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
 from inferbus_contracts.resources.metric_sources import PolicyMetric
@@ -72,8 +72,13 @@ def read_policy(
     )
 
 
-def objective_facts(objective: names.Objective, capacity: names.Capacity | None) -> ObjectiveFacts:
-    """An objective as the core reads it; `capacity` is that of one replica, None where unknown."""
+def objective_facts(
+    objective: names.Objective, capacity: names.Capacity | None, *, daily: bool = False
+) -> ObjectiveFacts:
+    """An objective as the core reads it; `capacity` is that of one replica, None where unknown.
+
+    `daily`: forecasts may rest on the time of day.
+    """
     late_share = (100 - objective.percent) / 100
     return ObjectiveFacts(
         late_share=min(max(late_share, _LEAST_LATE_SHARE), _MOST_LATE_SHARE),
@@ -81,6 +86,7 @@ def objective_facts(objective: names.Objective, capacity: names.Capacity | None)
         metric=objective.metric,
         capacity=capacity.per_second if capacity else None,
         unit=capacity.unit if capacity else CapacityUnit.REQUESTS,
+        daily=daily,
     )
 
 
@@ -93,7 +99,8 @@ def _objective(intent: ScalingIntent, targets: Annotations) -> ObjectiveFacts | 
     known = [names.parse_capacity(one) for one in written if one]
     alike = len(known) == len(written) and len({one.unit for one in known}) == 1
     least = min(known, key=lambda one: one.per_second) if alike else None
-    return objective_facts(names.parse_objective(text), least)
+    daily = intent.annotations.get(names.FORECAST) == Forecasting.DAILY
+    return objective_facts(names.parse_objective(text), least, daily=daily)
 
 
 def _metrics(written: Iterable[PolicyMetric]) -> tuple[MetricTarget, ...]:

@@ -7,6 +7,15 @@ gets.
 from inferbus_autoscaler.events import Counters
 from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_arrivals import MOST_ROUTERS, Arrivals, RouterCount
+from inferbus_autoscaler.policy_daily import (
+    MOST_AWAITED,
+    MOST_CHANGE,
+    SLOTS,
+    Awaited,
+    Daily,
+    Skill,
+    Slot,
+)
 from inferbus_autoscaler.policy_engines import Engines
 from inferbus_autoscaler.policy_served import Sizes
 from inferbus_autoscaler.policy_surplus import Surplus
@@ -20,8 +29,11 @@ _LONG = -1.2345678901234567e-300
 """As many characters as a float64 can need."""
 
 
-def worst_memory(late_ms: int) -> ObjectiveMemory:
-    """A memory that no other is larger than; `late_ms` is as late as times get."""
+def worst_memory(late_ms: int, *, daily: bool) -> ObjectiveMemory:
+    """A memory that no other is larger than; `late_ms` is as late as times get.
+
+    `daily`: the rhythm of days is learned.
+    """
     counters = Counters(
         requests=_COUNT,
         completions=_COUNT,
@@ -51,9 +63,21 @@ def worst_memory(late_ms: int) -> ObjectiveMemory:
             surprise=_LONG,
             issued=MOST_FORECASTS * (issued,),
         ),
+        daily=_worst_daily(late_ms) if daily else None,
         counting_since_ms=late_ms,
         shown=_LONG,
         caution=_LONG,
         surplus=Surplus(accrued=late_ms, spare=_COUNT, since_ms=late_ms),
         startup_ms=_COUNT,
+    )
+
+
+def _worst_daily(late_ms: int) -> Daily:
+    return Daily(
+        changes=SLOTS * (-MOST_CHANGE,),
+        learned=_COUNT,
+        slot=Slot(number=late_ms, requests=_LONG, seconds=_LONG),
+        before=_LONG,
+        awaited=MOST_AWAITED * (Awaited(due_ms=late_ms, rate=_LONG, correction=_LONG),),
+        skill=Skill(forecasts=_LONG, errors=_LONG, corrections=_LONG, agreement=_LONG),
     )

@@ -214,7 +214,9 @@ def _with_all(state: TargetState, policy: PolicyFacts) -> TargetState:
         reading=Reading(need=Need(_LONG, _LONG), metrics=_metrics(policy), sampled_ms=_LATE_MS)
         if policy.objective is None
         else None,
-        objective=None if policy.objective is None else worst_memory(_LATE_MS),
+        objective=None
+        if policy.objective is None
+        else worst_memory(_LATE_MS, daily=policy.objective.daily),
         history=_history(policy) if policy.compat is None else History(),
         decision=LastDecision(
             desired=_MANY,
