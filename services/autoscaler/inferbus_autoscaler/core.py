@@ -91,7 +91,7 @@ def _live_policy(facts: Facts) -> PolicyFacts | None:
 
 def _heeds(policy: PolicyFacts | None, event: Demanded) -> bool:
     """Whether an event about traffic says anything to a policy."""
-    if policy is None or policy.joint or policy.compat is not None:
+    if policy is None or policy.compat is not None:
         return False
     return policy.objective is not None or event.held > 0
 

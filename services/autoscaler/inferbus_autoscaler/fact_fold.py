@@ -108,7 +108,15 @@ class FactFold:
         return self._policies.settled
 
     def _intent(self, key: ObjectKey) -> ScalingIntent | None:
-        return self.settled.owners.get(key) or self.settled.keyed.get(key)
+        found = self.settled.owners.get(key) or self.settled.keyed.get(key)
+        return found or self._intent_of_a_role(key)
+
+    def _intent_of_a_role(self, key: ObjectKey) -> ScalingIntent | None:
+        """Routers tell traffic of an object as a whole, also where only its roles are scaled."""
+        spec = self._specs.get(key)
+        names = spec.roles if spec is not None and not key.role else ()
+        intents = (self.settled.owners.get(key._replace(role=name)) for name in names)
+        return next((intent for intent in intents if intent is not None), None)
 
     def _checked(self, intent: ScalingIntent) -> PolicyFacts | tuple[Problem, ...]:
         first = intent.targets[0].key

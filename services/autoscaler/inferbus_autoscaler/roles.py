@@ -8,11 +8,13 @@ was chosen as a pair.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from inferbus_autoscaler.events import Sampled
+from inferbus_autoscaler.events import Demanded, Sampled
 from inferbus_autoscaler.facts import Facts, PolicyFacts
 from inferbus_autoscaler.outcomes import Decide, Effect
+from inferbus_autoscaler.policy_default import scope_of
 from inferbus_autoscaler.policy_emission import decision_of, with_decision, worth_saying
 from inferbus_autoscaler.policy_limits import binding
+from inferbus_autoscaler.policy_need import Need
 from inferbus_autoscaler.policy_roles import (
     Evaluations,
     evaluate_roles,
@@ -24,7 +26,7 @@ from inferbus_autoscaler.policy_roles import (
 from inferbus_autoscaler.policy_roles_compat import evaluate_roles_compat
 from inferbus_autoscaler.policy_standing import NOT_NOW, after_answer, answered, standing
 from inferbus_autoscaler.record import CoreInput, record_of
-from inferbus_autoscaler.state import LastDecision, TargetState
+from inferbus_autoscaler.state import LastDecision, Reading, TargetState
 from inferbus_autoscaler.timers import timer_effects
 from inferbus_contracts.deciding import Applied, Woken
 from inferbus_contracts.events.scaling import Limiter, ScalingDecided
@@ -43,7 +45,9 @@ def decide_roles(
     facts, event = given.facts, given.event
     if facts.policy is None or len(policy.targets) < len(facts.policy.targets):
         return given.state, ()
-    if isinstance(event, Sampled):
+    if isinstance(event, Demanded):
+        after, found = _demanded(state, policy, facts, event, now_ms)
+    elif isinstance(event, Sampled):
         after, found = _sampled(state, policy, facts, event, now_ms)
     elif isinstance(event, Applied):
         after, found = _applied(state, policy, facts, event, now_ms)
@@ -51,6 +55,26 @@ def decide_roles(
         assert isinstance(event, Woken), "no other event changes anything"
         after, found = _woken(state, policy, facts, event, now_ms)
     return _concluded(given, policy, after, found, now_ms)
+
+
+def _demanded(
+    state: TargetState, policy: PolicyFacts, facts: Facts, event: Demanded, now_ms: int
+) -> Looked:
+    """Requests are held: a role without replicas needs one."""
+    owns, woken = [], False
+    for member in policy.targets:
+        own = role_state(state, member)
+        if scope_of(own, role_policy(policy, member), facts).current == 0:
+            own, woken = (
+                replace(own, reading=Reading(need=Need(known=1.0), sampled_ms=event.at_ms)),
+                True,
+            )
+        owns.append(own)
+    if not woken:
+        return state, None
+    after = with_role_states(state, policy, owns)
+    found = evaluate_roles(after, policy, facts, None, now_ms)
+    return (state, None) if found is None else (after, found)
 
 
 def _sampled(

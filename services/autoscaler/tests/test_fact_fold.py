@@ -63,7 +63,8 @@ def of_policy(folded: FactFold) -> Facts:
 def test_events_about_the_policy_and_about_either_role_are_of_one_state() -> None:
     folded = fold(*BOTH)
     assert {folded.state_key(key) for key in (POLICY, DECODE, PREFILL)} == {POLICY}
-    assert folded.state_key(LLM) is None
+    assert folded.state_key(LLM) == POLICY, "routers tell traffic of the object as a whole"
+    assert fold(BOTH[0]).state_key(LLM) is None
 
 
 def test_a_policy_of_roles_has_their_metrics_and_their_proportion() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from inferbus_autoscaler.core import decide, recompute
-from inferbus_autoscaler.events import Sampled
+from inferbus_autoscaler.events import Demanded, Sampled
 from inferbus_autoscaler.facts import Behaviour, MetricTarget, PanicPolicy, StepPolicy
 from inferbus_autoscaler.outcomes import Decide
 from inferbus_autoscaler.state import TargetState
@@ -258,6 +258,14 @@ def test_both_come_back_from_zero_together() -> None:
     assert fleet.sample(0, 0) == (0, 0)
     assert fleet.sample(0, 6) == (2, 6)
     assert fleet.sample(0, 0) == (0, 0)
+
+
+def test_held_requests_bring_both_back_from_zero() -> None:
+    fleet = RoleFleet((0, 0), pair_policy((0, 8), (0, 16), ("0.5", "0.5")))
+    fleet.feed(Demanded(at_ms=T0, router="router", held=1))
+    assert fleet.pair == (1, 2)
+    fleet.feed(Demanded(at_ms=T0, router="router", held=1))
+    assert fleet.pair == (1, 2)
 
 
 def test_advice_is_given_about_both_and_changes_neither() -> None:
