@@ -15,6 +15,7 @@ from inferbus_autoscaler.stamps import MOST_STAMPS
 from inferbus_autoscaler.worst_record import worst_record_bytes
 from inferbus_contracts.deciding import MOST_RECORD_BYTES
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.resources.annotations import FORECAST
 from inferbus_contracts.resources.scalars import parse_quantity
 
 _MOST_TOLERANCE_PERCENT = 100
@@ -56,11 +57,13 @@ def fitted(policy: PolicyFacts) -> PolicyFacts:
 
 
 def _too_large(policy: PolicyFacts, size_bytes: int) -> Problem:
+    daily = policy.objective is not None and policy.objective.daily
+    forecast = f"remove {FORECAST}, " if daily else ""
     return Problem(
         code=ErrorCode.TOO_LARGE,
         object=policy.key,
         message=f"a decision record could need {size_bytes} of {MOST_RECORD_BYTES} bytes",
-        remedy="use fewer metrics or targets, or split the policy",
+        remedy=f"{forecast}use fewer metrics or targets, or split the policy",
     )
 
 

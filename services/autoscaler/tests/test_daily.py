@@ -225,6 +225,16 @@ def test_the_largest_rhythm_is_small_and_records_fit() -> None:
         assert fitted(policy).most_stamps >= 8
 
 
+def test_a_mix_that_has_no_room_for_it_is_told_what_to_remove() -> None:
+    mix = mix_facts((1, 1), metrics={}, objective=objective(daily=True)).policy
+    assert mix is not None
+    third = replace(mix.targets[0], key=f"{mix.targets[0].key}-2")
+    large = replace(mix, targets=(*mix.targets, third))
+    (problem,) = problems_of(large)
+    assert FORECAST in problem.remedy
+    assert problems_of(replace(large, objective=objective())) == ()
+
+
 def test_it_is_kept_only_where_it_is_asked_for() -> None:
     asked, plain = (Town(2, objective=objective(daily=daily)).run(60, 2) for daily in (True, False))
     assert "daily" in asked.fleet.state.to_dict()["objective"]
