@@ -24,6 +24,7 @@ from inferbus_contracts.events.scaling import (
     ScalingApplied,
     ScalingDecided,
     ScalingDemanded,
+    ScalingRefused,
     Woken,
 )
 from inferbus_contracts.events.spec import SpecChanged, SpecRejected
@@ -64,6 +65,7 @@ class EventSpec:
 
 _S = Service
 _EVERYONE = frozenset(_S) - {_S.PROVISIONER}
+_DECIDERS = (_S.AUTOSCALER, _S.OPTIMIZER)
 _DECISION_SECONDS = 90 * 24 * 3600
 
 STATE_CARRIERS: dict[Service, type[EventData]] = {
@@ -125,8 +127,7 @@ _ROWS = (
         Stream.FACTS,
         _S.SPEC_WATCHER,
         _S.METRICS_COLLECTOR,
-        _S.AUTOSCALER,
-        _S.OPTIMIZER,
+        *_DECIDERS,
         _S.ROUTER_CONFIG_PUBLISHER,
         _S.WORKLOAD_RECONCILER,
         key="workload",
@@ -136,8 +137,7 @@ _ROWS = (
         ScalingApplied,
         _S.WORKLOAD_RECONCILER,
         Stream.FACTS,
-        _S.AUTOSCALER,
-        _S.OPTIMIZER,
+        *_DECIDERS,
         _S.SPEC_WATCHER,
         key="target",
     ),
@@ -146,6 +146,7 @@ _ROWS = (
         _S.METRICS_COLLECTOR,
         Stream.TELEMETRY,
         _S.AUTOSCALER,
+        _S.SPEC_WATCHER,
         key="target, or policy of a mix",
     ),
     _event(
@@ -160,8 +161,7 @@ _ROWS = (
         DemandObserved,
         _S.ROUTER,
         Stream.DEMAND,
-        _S.AUTOSCALER,
-        _S.OPTIMIZER,
+        *_DECIDERS,
         key="target",
         ttl_seconds=3600,
     ),
@@ -172,8 +172,12 @@ _ROWS = (
         _S.AUTOSCALER,
         Stream.DECISIONS,
         _S.OPTIMIZER,
+        _S.SPEC_WATCHER,
         key="policy",
         ttl_seconds=_DECISION_SECONDS,
+    ),
+    _event(
+        ScalingRefused, _S.AUTOSCALER, Stream.FACTS, _S.SPEC_WATCHER, _S.AUTOSCALER, key="policy"
     ),
     _event(
         ScalingDecided,
@@ -203,7 +207,7 @@ _ROWS = (
             type_=f"{data.event_type}.{service.value}",
             rollup=data is StateStored,
         )
-        for service in (_S.AUTOSCALER, _S.OPTIMIZER)
+        for service in _DECIDERS
         for data in (StateStored, Woken)
     ),
     *(
@@ -227,11 +231,7 @@ _ROWS = (
         key="route or model server",
     ),
     _event(
-        RouteAcknowledged,
-        _S.ROUTER,
-        Stream.TELEMETRY,
-        _S.ROUTER_CONFIG_PUBLISHER,
-        key="router",
+        RouteAcknowledged, _S.ROUTER, Stream.TELEMETRY, _S.ROUTER_CONFIG_PUBLISHER, key="router"
     ),
     _event(
         RoutesResolved,
@@ -275,8 +275,7 @@ _ROWS = (
             _S.CONSOLE,
             Stream.FACTS,
             _S.WORKLOAD_RECONCILER,
-            _S.AUTOSCALER,
-            _S.OPTIMIZER,
+            *_DECIDERS,
             _S.SPEC_WATCHER,
             key="scope",
         )

@@ -13,6 +13,8 @@ from inferbus_contracts.keys import ObjectKey
 
 TYPE_PREFIX = "dev.inferbus."
 SCHEMA_ROOT = "https://inferbus.dev/schemas/"
+LATEST_TIME_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: the latest that `format_time` can write."""
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "inferbus.dev")
 
 

@@ -1,11 +1,14 @@
 """Orders of people as they stand: what is frozen, and which decisions are approved.
 
-A scope is a target, `Namespace/_/<name>` or `Platform/_/all`; a thaw ends the freeze of exactly its
-own scope. Pure: folded from control.* events, time passed in.
+A scope is a target, a policy or binding (all that it scales), `Namespace/_/<name>` or
+`Platform/_/all`; a thaw ends the freeze of exactly its own scope. Pure: folded from control.*
+events, time passed in.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from inferbus_contracts.envelope import format_time
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed, Order
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
 
@@ -18,10 +21,10 @@ def namespace_scope(namespace: str) -> ObjectKey:
     return ObjectKey(NAMESPACE_SCOPE, NO_NAMESPACE, namespace)
 
 
-def scopes_of(target: ObjectKey) -> tuple[ObjectKey, ...]:
-    """The scopes that a target lies in, the widest first."""
+def scopes_of(target: ObjectKey, policies: Iterable[ObjectKey] = ()) -> tuple[ObjectKey, ...]:
+    """The scopes that a target lies in, the widest first; `policies` are those that scale it."""
     whole = (target.owner,) if target.role else ()
-    return (PLATFORM, namespace_scope(target.namespace), *whole, target)
+    return (PLATFORM, namespace_scope(target.namespace), *policies, *whole, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,12 @@ class Freeze:
 
     scope: ObjectKey
     order: ControlFrozen
+
+    def __str__(self) -> str:
+        """One sentence: what, until when, by whom and why."""
+        until_ms = self.order.until_ms
+        until = "" if until_ms is None else f" until {format_time(until_ms)}"
+        return f"{self.scope} is frozen{until} by {self.order.who}: {self.order.why}"
 
 
 class Orders:
@@ -50,9 +59,11 @@ class Orders:
         elif isinstance(order, ControlApproved):
             self._approved[scope] = order
 
-    def freeze(self, target: ObjectKey, now_ms: int) -> Freeze | None:
-        """The widest freeze that a target lies in."""
-        for scope in scopes_of(target):
+    def freeze(
+        self, target: ObjectKey, now_ms: int, policies: Iterable[ObjectKey] = ()
+    ) -> Freeze | None:
+        """The widest freeze that a target lies in; `policies` are those that scale it."""
+        for scope in scopes_of(target, policies):
             since_ms, order = self._frozen.get(scope, (0, None))
             if order is None or self._thawed_ms.get(scope, -1) >= since_ms:
                 continue

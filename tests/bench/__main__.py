@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tests.bench import (
     apply,
+    azure_trace,
     core_rate,
     decision_latency,
     decision_rate,
@@ -21,6 +22,7 @@ from tests.bench import (
     router_kills,
     scrape,
     startup,
+    wake_up,
 )
 from tests.bench.attempts import Measurement, SpareTime, attempt
 from tests.bench.figure import Outcome
@@ -33,12 +35,14 @@ MEASUREMENTS = (
     Measurement(name="start-up", measure=startup.measure),
     Measurement(name="footprint", measure=footprint.measure),
     Measurement(name="decision-latency", measure=decision_latency.measure),
+    Measurement(name="wake-up", measure=wake_up.measure),
     Measurement(name="router-kills", measure=router_kills.measure, noisy=False),
     Measurement(name="router", measure=router.measure),
     Measurement(name="apply", measure=apply.measure),
     Measurement(name="core-rate", measure=core_rate.measure),
     Measurement(name="decision-rate", measure=decision_rate.measure),
     Measurement(name="decisions", measure=decisions.measure),
+    Measurement(name="azure-trace", measure=azure_trace.measure, noisy=False),
     Measurement(name="scrape", measure=scrape.measure),
 )
 

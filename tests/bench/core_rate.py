@@ -2,14 +2,15 @@
 
 The stories are those of a day: a wave with noise, steps between busy and idle, and a steady load,
 each under no limits, under upstream's defaults and with a look-back in both directions; with the
-answers of the reconciler and the timers that follow. They are told once to collect every call of
-the core, and only these calls are timed, in CPU time.
+answers of the reconciler and the timers that follow. With an objective in place of metrics, the
+same stories are told second by second: what a router counts, and what the collector reads. They are
+told once to collect every call of the core, and only these calls are timed, in CPU time.
 """
 
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inferbus_autoscaler.core import decide
@@ -18,7 +19,8 @@ from inferbus_autoscaler.facts import Behaviour, Facts, StepPolicy
 from inferbus_autoscaler.outcomes import Decide, Effect
 from inferbus_autoscaler.state import TargetState
 from services.autoscaler.tests.builders import FREE, WEBHOOK_DEFAULTS, Fleet, policy
-from tests.bench.figure import Figure
+from services.autoscaler.tests.objective_world import Town
+from tests.bench.figure import Detail, Figure
 
 LEAST = 10_000.0
 SAMPLES = 400
@@ -30,6 +32,10 @@ LOOK_BACK = Behaviour(
     scale_down=StepPolicy(period_ms=60_000, stabilisation_ms=300_000),
 )
 BEHAVIOURS = {"none": FREE, "upstream's": WEBHOOK_DEFAULTS, "look-back": LOOK_BACK}
+LOOK_SECONDS = 5
+"""Every so often the load of an objective's story changes: 33 minutes of each."""
+REQUESTS_PER_LOAD = 0.1
+"""Requests per second of an objective's story: a replica serves as much load in either case."""
 
 Call = tuple[TargetState, Event, Facts, int]
 """The arguments of `decide`."""
@@ -48,31 +54,47 @@ class _Recorded(Fleet):
 
 
 async def measure() -> list[Figure]:
-    """The rate over all calls, and over those alone that end in a decision."""
-    calls = list(_calls())
-    said = [call for call in calls if any(isinstance(one, Decide) for one in decide(*call)[1])]
+    """By metrics and by an objective."""
     return [
-        Figure(
-            name="core-rate",
-            value=round(_rate(calls)),
-            unit="decisions/s",
-            limit=LEAST,
-            more_is_better=True,
-            meaning="the autoscaler's pure core in one process, CPU time: samples, answers and "
-            "timers of whole stories, each decided about from its state",
-            configuration={
-                "stories": "wave, steps, steady",
-                "behaviours": ", ".join(BEHAVIOURS),
-                "samples of each": SAMPLES,
-                "seed": SEED,
-            },
-            detail={
-                "calls": len(calls),
-                "said_percent": round(100 * len(said) / len(calls), 1),
-                "said_per_second": round(_rate(said)),
-            },
-        )
+        _figure(
+            "core-rate",
+            list(_calls()),
+            "samples, answers and timers of whole stories",
+            {"behaviours": ", ".join(BEHAVIOURS), "samples of each": SAMPLES},
+        ),
+        _figure(
+            "core-rate-objective",
+            list(_calls_by_objective()),
+            "zero tuning: counters of a router every second, samples, answers and timers of whole "
+            "stories under an objective without metrics",
+            {"objective": "wait=2s@99.5%", "seconds of each": SAMPLES * LOOK_SECONDS},
+        ),
     ]
+
+
+def _figure(
+    name: str, calls: Sequence[Call], told: str, configuration: Mapping[str, Detail]
+) -> Figure:
+    """The rate over all calls; beside it over those that change the state, and that are said."""
+    changing = [call for call in calls if decide(*call)[0] is not call[0]]
+    said = [call for call in calls if any(isinstance(one, Decide) for one in decide(*call)[1])]
+    return Figure(
+        name=name,
+        value=round(_rate(calls)),
+        unit="decisions/s",
+        limit=LEAST,
+        more_is_better=True,
+        meaning=f"the autoscaler's pure core in one process, CPU time: {told}, each decided about "
+        "from its state",
+        configuration={"stories": "wave, steps, steady", **configuration, "seed": SEED},
+        detail={
+            "calls": len(calls),
+            "changing_percent": round(100 * len(changing) / len(calls), 1),
+            "changing_per_second": round(_rate(changing)),
+            "said_percent": round(100 * len(said) / len(calls), 1),
+            "said_per_second": round(_rate(said)),
+        },
+    )
 
 
 def _rate(calls: Sequence[Call]) -> float:
@@ -92,6 +114,16 @@ def _calls() -> Iterator[Call]:
             fleet = _Recorded(5, policy(behaviour=behaviour))
             fleet.run(loads)
             yield from fleet.calls
+
+
+def _calls_by_objective() -> Iterator[Call]:
+    for loads in _stories():
+        town = Town(5)
+        fleet = _Recorded(5, town.fleet.policy)
+        town.fleet = fleet
+        for load in loads:
+            town.run(LOOK_SECONDS, round(load * REQUESTS_PER_LOAD))
+        yield from fleet.calls
 
 
 def _stories() -> Iterator[list[float]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from inferbus_contracts.events.workload import PodFact, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import MODE, ApplyMode
+from inferbus_contracts.resources.annotations import MODE, OBJECTIVE, ApplyMode
 from inferbus_shared.bus.bus import Bus
 from tests.support.eventually import eventually
 from tests.support.platform import MODEL_PORT, model_manifests
@@ -48,4 +48,25 @@ def advised_model(model: str) -> list[dict[str, Any]]:
     for one in documents:
         if one["kind"] == "AutoscalingPolicyBinding":
             one["metadata"]["annotations"] = {MODE: ApplyMode.ADVISE.value}
+    return documents
+
+
+def objective_model(
+    model: str,
+    objective: str,
+    *,
+    bounds: tuple[int, int],
+    mode: ApplyMode = ApplyMode.AUTO,
+    engine_arguments: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """A model that starts at its least number; its policy has an objective and nothing else."""
+    least, most = bounds
+    documents = model_manifests(
+        model, replicas=least, engine_arguments=engine_arguments, scaling=(least, most)
+    )
+    policy = next(one for one in documents if one["kind"] == "AutoscalingPolicy")
+    policy["metadata"]["annotations"] = {OBJECTIVE: objective, MODE: mode.value}
+    policy["spec"] = {"metrics": []}
+    binding = next(one for one in documents if one["kind"] == "AutoscalingPolicyBinding")
+    del binding["spec"]["homogeneousTarget"]["target"]["metricEndpoint"]
     return documents

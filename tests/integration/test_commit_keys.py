@@ -4,6 +4,8 @@ Between partitions there is no order, and each may be served by another instance
 comes late isn't part of the state because one of another key with a later sequence is.
 """
 
+from prometheus_client import CollectorRegistry
+
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.state import StateStored
@@ -95,7 +97,7 @@ async def test_decisions_of_one_input_stand_under_their_own_keys_and_are_remembe
             effects: list[Count] = [said(role, 1) for role in ROLES[: 1 if before else 2]]
             return Verdict({"schema": SCHEMA}, effects)
 
-        decider = Decider(bus, SCHEMA, both, lambda _: POLICY)
+        decider = Decider(bus, SCHEMA, both, lambda _: POLICY, CollectorRegistry())
         await handle(decider, first)
         ids = {str(role): event_id("scaling.decided", role, first.id) for role in ROLES}
         assert (await state_of(bus)).decision_ids == ids

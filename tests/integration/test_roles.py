@@ -192,7 +192,8 @@ async def test_two_roles_move_together_and_every_decision_can_be_computed_again(
 async def until_frozen(roles: Roles) -> int:
     """Ask for one more replica of both, until that is held back; what was asked for then.
 
-    A sample that comes before the freeze is heard of is carried out as ever.
+    A sample that comes before the freeze is decided about as ever. Then the reconciler, which reads
+    the log, holds both.
     """
     for number in range(4, 9):
         await roles.sample(number, number)
@@ -200,10 +201,17 @@ async def until_frozen(roles: Roles) -> int:
         async def settled(asked: int = number) -> str:
             if await roles.pair() == (asked, asked):
                 return "carried out"
-            last = {key: one.record for _, key, one in decisions_in(await roles.log())}
+            answers = await roles.answers()
+            frozen = {one.decision_id for one in answers if one.outcome is ApplyOutcome.FROZEN}
+            log = await roles.log()
+            last = {
+                key: (log[position].headers["ce-id"], one.record)
+                for position, key, one in decisions_in(log)
+            }
             held = all(
-                record.binding is Limiter.FREEZE and record.metrics[0].want == asked
-                for record in last.values()
+                record.metrics[0].want == asked
+                and (record.binding is Limiter.FREEZE or id_ in frozen)
+                for id_, record in last.values()
             )
             return "held" if held else ""
 

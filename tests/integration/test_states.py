@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.state import StateStored
@@ -207,7 +208,8 @@ async def test_that_nothing_follows_is_said_of_what_stands_there_only(
         nats_server.bus(AUTOSCALER, "b") as other,
     ):
         remembering, second_instance = (
-            Decider(bus, SCHEMA, decide, lambda event: event.key) for bus in (one, other)
+            Decider(bus, SCHEMA, decide, lambda event: event.key, CollectorRegistry())
+            for bus in (one, other)
         )
         await handle(remembering, first)
         await handle(second_instance, second)

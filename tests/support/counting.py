@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from inferbus_contracts.base import EventData
 from inferbus_contracts.catalog import Stream
 from inferbus_contracts.deciding import ClearTimer, SetTimer, check_schema
@@ -77,7 +79,7 @@ def counting(
         decided = (said(key, count),) if says else ()
         return Verdict(state, (*decided, *timers(event)))
 
-    return Decider(bus, schema, decide, lambda event: state_key or event.key)
+    return Decider(bus, schema, decide, lambda event: state_key or event.key, CollectorRegistry())
 
 
 def said(key: ObjectKey, count: int) -> Count:

@@ -40,8 +40,6 @@ from inferbus_shared.bus.states import stored_state
 
 Event = Received[EventData]
 
-_HEEDLESS = frozenset({"demand.observed", "demand.pending"})
-"""What no decision rests on yet: most of an inbox."""
 DECIDERS = (Service.AUTOSCALER, Service.OPTIMIZER)
 _SCALED = "scale"
 """Field manager of a change that a decision made."""
@@ -254,7 +252,6 @@ async def _inbox(bus: Bus, decider: Service) -> list[Event]:
         [
             await bus.read(message)
             for event_type in INBOX_EVENTS[decider]
-            if event_type not in _HEEDLESS
             async for message in _messages(bus, inbox_stream(decider), f"{root}.{event_type}")
         ],
         key=lambda event: event.sequence,

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from inferbus_contracts.api.objects import Reply
 from inferbus_contracts.base import EventData
+from inferbus_contracts.errors import Problem
 from inferbus_contracts.subjects import ROOT
 
 
@@ -32,6 +33,45 @@ class WhyRequest(EventData):
     limit: int = Field(default=1, ge=1, le=100)
 
 
+class AnswerRow(EventData):
+    """What the reconciler answered about one target."""
+
+    id: str
+    """Of the `scaling.applied` event."""
+    time_ms: int
+    target: str
+    body: dict[str, Any]
+
+
+class DemandRow(EventData):
+    """The newest total of a mix; the allocation may be older where it still serves."""
+
+    id: str
+    """Of the `scaling.demanded` event."""
+    time_ms: int
+    body: dict[str, Any]
+
+
+class FreezeRow(EventData):
+    """A freeze in force."""
+
+    scope: str
+    who: str
+    why: str
+    until_ms: int | None = None
+
+
+class Standing(EventData):
+    """What holds about a key now, whatever was decided before."""
+
+    freezes: list[FreezeRow] = Field(default_factory=list)
+    problems: list[Problem] = Field(default_factory=list)
+    """Why its policy can't be decided by."""
+    next_look_ms: int | None = None
+    """When it is decided again without a new sample; None: not by itself."""
+    next_look_reason: str = ""
+
+
 class ExplainedDecision(EventData):
     """One decision and what became of it."""
 
@@ -44,11 +84,19 @@ class ExplainedDecision(EventData):
     """The event's body: `ScalingDecided` or `ScalingAllocated`."""
     applied: list[dict[str, Any]] = Field(default_factory=list)
     """Bodies of the `scaling.applied` events that answer it."""
+    answers: list[AnswerRow] = Field(default_factory=list)
+    """The same with where they come from, oldest first."""
+    demand: DemandRow | None = None
+    """Of the last allocation of a mix."""
+    standing: Standing | None = None
+    """Of the last decision of its key."""
 
 
 class WhyReply(Reply):
     """Decisions, newest first."""
 
+    target: str | None = None
+    """Key of what was asked about."""
     decisions: list[ExplainedDecision] = Field(default_factory=list)
 
 

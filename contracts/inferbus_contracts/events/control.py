@@ -1,6 +1,6 @@
 """What people order: freeze, thaw, approve. Written by the console alone.
 
-The key is the scope: a target, `Namespace/_/<name>` or `Platform/_/all`.
+The key is the scope: a target, a policy, `Namespace/_/<name>` or `Platform/_/all`.
 """
 
 from typing import ClassVar
@@ -35,3 +35,5 @@ class ControlApproved(Order):
     event_type: ClassVar[str] = "control.approved"
 
     decision_id: str
+    policy: str | None = None
+    """Key of the policy where the decision is about a mix: it stands under that key in the log."""

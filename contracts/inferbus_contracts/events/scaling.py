@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from inferbus_contracts.base import EventData
+from inferbus_contracts.errors import Problem
 
 
 class Mode(StrEnum):
@@ -175,6 +176,20 @@ class ScalingAllocated(EventData):
     optimal_cost: int
     """Least possible cost for the same demand; differs while switching isn't worth it yet."""
     record: DecisionRecord
+
+
+class ScalingRefused(EventData):
+    """A policy that the autoscaler can't decide by, or can again; its targets keep their replicas.
+
+    Keyed by the policy or binding that names the targets.
+    """
+
+    event_type: ClassVar[str] = "scaling.refused"
+
+    uid: str
+    """Of the policy or binding."""
+    problems: list[Problem] = Field(default_factory=list)
+    """Everything that has to be corrected; empty: the refusal is over."""
 
 
 class ApplyOutcome(StrEnum):

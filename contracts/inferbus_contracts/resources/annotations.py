@@ -190,6 +190,12 @@ def compat_of(annotations: Mapping[str, str]) -> Compat | None:
     return Compat(value) if value in set(Compat) else None
 
 
+def apply_mode_of(annotations: Mapping[str, str]) -> ApplyMode:
+    """What happens with decisions; a word nobody knows is taken for the harmless one, advise."""
+    value = annotations.get(MODE, ApplyMode.AUTO)
+    return ApplyMode(value) if value in set(ApplyMode) else ApplyMode.ADVISE
+
+
 def problem_of(name: str, value: str) -> str | None:
     """What is wrong with the value of one of the platform's annotations; None when nothing is."""
     try:

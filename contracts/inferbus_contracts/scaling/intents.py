@@ -4,11 +4,14 @@ Invariant: an intent holds everything that its scaling is read from, so that who
 other object. (autoscaling spec 1.2 to 1.4)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import OBJECTIVE
 from inferbus_contracts.resources.autoscaling import AutoscalingPolicy, PolicyBody
+from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.resources.scaling_targets import (
     AutoscalingPolicyBinding,
     RatioConstraint,
@@ -78,6 +81,20 @@ class ScalingIntent:
         if self.owner.key == self.policy.key:
             return self.owner.identity
         return f"{self.owner.identity}/{self.policy.identity}"
+
+    def metrics_of(self, target: IntentTarget) -> Sequence[PolicyMetric]:
+        """What a target of the intent is scaled by: a role's own metrics, else the policy's.
+
+        A role with fixed replicas has nothing to decide (autoscaling spec 5.1).
+        """
+        if target.role is None:
+            return self.body.metrics
+        return () if target.role.fixed else target.role.metrics or self.body.metrics
+
+    def by_objective(self, target: IntentTarget) -> bool:
+        """Whether the objective alone says how to scale; of fixed replicas it says nothing."""
+        is_fixed = target.role is not None and target.role.fixed
+        return OBJECTIVE in self.annotations and not is_fixed and not self.metrics_of(target)
 
     @property
     def annotations(self) -> dict[str, str]:

@@ -28,6 +28,11 @@ class Settled:
     problems: Mapping[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
     """By policy or binding."""
 
+    def policies_of(self, target: ObjectKey) -> tuple[ObjectKey, ...]:
+        """The binding and policy that scale a target, each once; none where nothing does."""
+        intent = self.owners.get(target)
+        return () if intent is None else tuple({intent.owner.key: None, intent.policy.key: None})
+
     @property
     def mixes(self) -> dict[ObjectKey, ScalingIntent]:
         """The intents that mix several targets, by their owner."""

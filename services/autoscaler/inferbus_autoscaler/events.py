@@ -57,7 +57,10 @@ class TargetReading:
 
     def metric(self, name: str) -> MetricValue | None:
         """The value of one metric; None where the sample lacks it."""
-        return next((metric for metric in self.metrics if metric.name == name), None)
+        for metric in self.metrics:
+            if metric.name == name:
+                return metric
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

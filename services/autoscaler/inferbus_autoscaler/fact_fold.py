@@ -3,7 +3,6 @@
 Invariant: the fold depends on the last event of each key only, never on their order.
 """
 
-import logging
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -12,7 +11,7 @@ from inferbus_autoscaler.policy_check import fitted, problems_of
 from inferbus_autoscaler.policy_profile import profiles
 from inferbus_autoscaler.policy_reading import read_policy
 from inferbus_contracts.base import EventData
-from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.events.control import Order
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
@@ -21,8 +20,6 @@ from inferbus_contracts.orders import Orders
 from inferbus_contracts.scaling.intents import ScalingIntent
 from inferbus_contracts.scaling.settlement import PolicyObjects, Settled
 from inferbus_contracts.targets import TargetSpec, replica_counts, startup_ms, unplaced_since
-
-log = logging.getLogger("inferbus.autoscaler")
 
 
 class FactFold:
@@ -35,7 +32,8 @@ class FactFold:
         self._profiles: dict[ObjectKey, Mapping[str, Fraction]] = {}
         self._observed: dict[ObjectKey, WorkloadObserved] = {}
         self._orders = Orders()
-        self._read: dict[ObjectKey, PolicyFacts | None] = {}
+        self._read: dict[ObjectKey, PolicyFacts | tuple[Problem, ...]] = {}
+        """By the first target of each intent: a target belongs to one intent."""
 
     def take(self, key: ObjectKey, data: EventData, time_ms: int) -> None:
         """Fold one fact in."""
@@ -73,16 +71,36 @@ class FactFold:
         if intent is None:
             return Facts(policy=None, settings=self._settings)
         targets = [target.key for target in intent.targets]
+        policy = self._checked(intent)
+        policies = self.settled.policies_of(targets[0])
+        found = (self._orders.freeze(key, now_ms, policies) for key in targets)
+        freezes = [freeze.order for freeze in found if freeze is not None]
+        ends_ms = (order.until_ms for order in freezes if order.until_ms is not None)
         return Facts(
-            policy=self._policy(state_key, intent),
+            policy=policy if isinstance(policy, PolicyFacts) else None,
             targets=tuple(
                 fact for key in targets if (fact := self._target(key, now_ms)) is not None
             ),
-            frozen=any(self._orders.freeze(key, now_ms) for key in targets),
+            frozen=bool(freezes),
+            frozen_until_ms=min(ends_ms, default=None),
             decision_id=decision_id,
             decision_ids=decision_ids or {},
             settings=self._settings,
         )
+
+    def policy_keys(self) -> frozenset[ObjectKey]:
+        """Every policy or binding that scales something."""
+        return frozenset(intent.owner.key for intent in self.settled.intents)
+
+    def refusal(self, owner: ObjectKey) -> tuple[str, tuple[Problem, ...]]:
+        """The uid of a policy or binding, and what keeps its targets from being decided about."""
+        uid, problems = "", list[Problem]()
+        for intent in self.settled.intents:
+            if intent.owner.key == owner:
+                uid, found = intent.owner.uid, self._checked(intent)
+                if not isinstance(found, PolicyFacts):
+                    problems += (problem for problem in found if problem not in problems)
+        return uid, tuple(problems)
 
     @property
     def settled(self) -> Settled:
@@ -92,12 +110,13 @@ class FactFold:
     def _intent(self, key: ObjectKey) -> ScalingIntent | None:
         return self.settled.owners.get(key) or self.settled.keyed.get(key)
 
-    def _policy(self, state_key: ObjectKey, intent: ScalingIntent) -> PolicyFacts | None:
-        if state_key not in self._read:
-            self._read[state_key] = self._check(intent)
-        return self._read[state_key]
+    def _checked(self, intent: ScalingIntent) -> PolicyFacts | tuple[Problem, ...]:
+        first = intent.targets[0].key
+        if first not in self._read:
+            self._read[first] = self._check(intent)
+        return self._read[first]
 
-    def _check(self, intent: ScalingIntent) -> PolicyFacts | None:
+    def _check(self, intent: ScalingIntent) -> PolicyFacts | tuple[Problem, ...]:
         annotations = {key: spec.annotations for key, spec in self._specs.items()}
         promised = {
             target.key: self._profiles.get(target.key.owner, {}).get(target.key.role)
@@ -110,9 +129,7 @@ class FactFold:
                 return fitted(policy)
         except ProblemsError as error:
             problems = error.problems
-        for problem in problems:
-            log.error("a policy cannot be used", extra={"problem": str(problem)})
-        return None
+        return problems
 
     def _target(self, key: ObjectKey, now_ms: int) -> TargetFacts | None:
         spec = self._specs.get(key.owner)

@@ -205,6 +205,8 @@ class Facts:
     targets: tuple[TargetFacts, ...] = ()
     frozen: bool = False
     """A freeze is in force for the target or a scope around it."""
+    frozen_until_ms: int | None = None
+    """When the first of the freezes in force ends by itself; None: none does."""
     decision_id: str = ""
     """Id of the key's last decision, as stored beside its state."""
     decision_ids: Mapping[str, str] = field(default_factory=dict)
@@ -213,4 +215,7 @@ class Facts:
 
     def target(self, key: str) -> TargetFacts | None:
         """The facts of one target; None where nothing is known of it."""
-        return next((target for target in self.targets if target.key == key), None)
+        for target in self.targets:
+            if target.key == key:
+                return target
+        return None

@@ -42,20 +42,26 @@ class Arrivals:
     last_ms: int | None = None
     """When a request last came in or waited; None before the first."""
 
-    def heard(self, event: Demanded) -> "Arrivals":
-        """The arrivals after one event; themselves where it is too early to look again."""
-        if event.totals is None:
+    def heard(self, event: Demanded, *, timed: bool = True) -> "Arrivals":
+        """The arrivals after one event; themselves where it is too early to look again.
+
+        `timed`: whether the times to the first token are to be kept.
+        """
+        totals, interval = event.totals, event.interval
+        if totals is None:
             return replace(self, last_ms=event.at_ms) if event.held else self
         known = next((one for one in self.routers if one.router == event.router), None)
         if known is not None and event.at_ms - known.told_ms < LOOK_MS:
             return self
+        if totals.first_tokens and not timed:
+            totals, interval = replace(totals, first_tokens=()), replace(interval, first_tokens=())
         routers = self._with(
             RouterCount(
-                router=event.router, told_ms=event.at_ms, counters=event.totals, queued=event.queued
+                router=event.router, told_ms=event.at_ms, counters=totals, queued=event.queued
             )
         )
-        goes_on = known is not None and known.counters.requests <= event.totals.requests
-        new = event.totals.since(known.counters) if known and goes_on else event.interval
+        goes_on = known is not None and known.counters.requests <= totals.requests
+        new = totals.since(known.counters) if known and goes_on else interval
         return replace(
             self,
             routers=routers,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Sampled
-from inferbus_autoscaler.facts import Facts, PolicyFacts, TargetFacts
+from inferbus_autoscaler.facts import Behaviour, Facts, PolicyFacts, TargetFacts
 from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_limits import Scope, expiries, limit, recommend, recommended
 from inferbus_autoscaler.policy_need import MOST_NEEDED, NOISE_PARTS, Need, needed, whole
@@ -21,12 +21,31 @@ from inferbus_contracts.events.scaling import Mode
 
 
 @dataclass(frozen=True)
-class _Units:
+class Units:
     """Current number and bounds of a policy in one unit; of a mix in capacity units."""
 
     current: float
     least: float
     most: float
+
+    def scope(self, behaviour: Behaviour, tolerance_percent: int, *, frozen: bool) -> Scope:
+        """The same in whole units, with the limits that hold there."""
+        return Scope(
+            current=_whole_below(self.current),
+            min_replicas=_whole_below(self.least),
+            max_replicas=whole(self.most),
+            tolerance_percent=tolerance_percent,
+            behaviour=behaviour,
+            frozen=frozen,
+        )
+
+    def capacity(self, desired: int, scope: Scope) -> float:
+        """What a mix must serve where its total is `desired`, in capacity units.
+
+        Exactly what it serves now, where the number stays.
+        """
+        capacity = self.current if desired == scope.current else float(desired)
+        return min(max(capacity, self.least), self.most)
 
 
 def evaluate_sample(
@@ -50,13 +69,23 @@ def evaluate_again(
 
 def scope_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> Scope:
     """Current number and bounds of the policy's target, or the total of its mix, in whole units."""
-    return _scope(policy, facts, _units(state, policy, facts))
+    return _scope(policy, facts, units_of(state, policy, facts))
 
 
-def capacity_of(state: TargetState, policy: PolicyFacts, facts: Facts, desired: int) -> float:
-    """What a mix must serve where its total is `desired`, in capacity units."""
-    units = _units(state, policy, facts)
-    return _capacity(desired, _scope(policy, facts, units), units)
+def units_of(state: TargetState, policy: PolicyFacts, facts: Facts) -> Units:
+    """Current number and bounds of the policy's target, or the totals of its mix."""
+    if not policy.mix:
+        member = policy.targets[0]
+        target = facts.target(member.key)
+        assert target is not None, "a live policy's target is known"
+        return Units(current_replicas(state, target), member.min_replicas, member.max_replicas)
+    pairs = [(member, facts.target(member.key)) for member in policy.targets]
+    known = [(member, target) for member, target in pairs if target is not None]
+    return Units(
+        current=_sum(m.capacity * _carrying(state, target) for m, target in known),
+        least=_sum(m.capacity * m.min_replicas for m, _ in known),
+        most=_sum(m.capacity * m.max_replicas for m, _ in known),
+    )
 
 
 def evaluate_pending(
@@ -66,16 +95,18 @@ def evaluate_pending(
 
     None where there are replicas, on their way too.
     """
-    if _units(state, policy, facts).current > 0:
+    if units_of(state, policy, facts).current > 0:
         return None
     reading = Reading(need=Need(known=1.0), sampled_ms=at_ms)
     return _evaluate(state, policy, facts, reading, now_ms)
 
 
 def next_change(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
-    """When the number will change by itself, because a window or panic ends; None: never."""
-    if state.reading is None or facts.frozen:
+    """When the number may change by itself: a window, panic or freeze ends; None: never."""
+    if state.reading is None:
         return None
+    if facts.frozen:
+        return facts.frozen_until_ms
     history = state.history
     scope = scope_of(state, policy, facts)
     value = recommended(state.reading.need, scope)
@@ -95,7 +126,7 @@ def _evaluate(
     reading: Reading,
     now_ms: int,
 ) -> Evaluation:
-    units = _units(state, policy, facts)
+    units = units_of(state, policy, facts)
     scope = _scope(policy, facts, units)
     recommendation = recommend(reading.need, scope, state.history.recommended)
     history = state.history.started(scope.current, now_ms, policy.most_stamps)
@@ -113,23 +144,9 @@ def _evaluate(
         desired=desired,
         mode=Mode.PANIC if panic else Mode.STABLE,
         limited=desired != recommendation.value,
-        capacity=_capacity(desired, scope, units),
+        capacity=units.capacity(desired, scope),
         metrics=reading.metrics,
         steps=(*recommendation.steps, *limited),
-    )
-
-
-def _units(state: TargetState, policy: PolicyFacts, facts: Facts) -> _Units:
-    pairs = [(member, facts.target(member.key)) for member in policy.targets]
-    known = [(member, target) for member, target in pairs if target is not None]
-    if not policy.mix:
-        member, target = known[0]
-        current = current_replicas(state, target)
-        return _Units(current, member.min_replicas, member.max_replicas)
-    return _Units(
-        current=_sum(m.capacity * _carrying(state, target) for m, target in known),
-        least=_sum(m.capacity * m.min_replicas for m, _ in known),
-        most=_sum(m.capacity * m.max_replicas for m, _ in known),
     )
 
 
@@ -144,25 +161,12 @@ def _sum(units: Iterable[float]) -> float:
     return min(math.fsum(units), MOST_NEEDED)
 
 
-def _scope(policy: PolicyFacts, facts: Facts, units: _Units) -> Scope:
-    return Scope(
-        current=_whole_below(units.current),
-        min_replicas=_whole_below(units.least),
-        max_replicas=whole(units.most),
-        tolerance_percent=policy.tolerance_percent,
-        behaviour=policy.behaviour,
-        frozen=facts.frozen,
-    )
+def _scope(policy: PolicyFacts, facts: Facts, units: Units) -> Scope:
+    return units.scope(policy.behaviour, policy.tolerance_percent, frozen=facts.frozen)
 
 
 def _whole_below(units: float) -> int:
     return math.floor(units + units / NOISE_PARTS)
-
-
-def _capacity(desired: int, scope: Scope, units: _Units) -> float:
-    """What the mix must serve: exactly what it serves now, where the number stays."""
-    capacity = units.current if desired == scope.current else float(desired)
-    return min(max(capacity, units.least), units.most)
 
 
 def _remembering(

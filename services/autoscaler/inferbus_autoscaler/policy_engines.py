@@ -3,7 +3,7 @@
 Invariant: a sample that says the same as the one before changes nothing until that gets old.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from inferbus_autoscaler.events import COMPLETED, GENERATED, WAITING, Sampled
 
@@ -39,13 +39,21 @@ class Engines:
             whole=not any(reading.missing_pods for reading in sample.readings),
         )
         known_ms = self.sampled_ms
-        if known_ms is None or replace(new, sampled_ms=known_ms) != self:
+        if known_ms is None or new._said != self._said:
             return new
         return new if busy and sample.taken_at_ms - known_ms >= _REFRESH_MS else self
 
-    def fresh(self, now_ms: int, stale_ms: int) -> bool:
-        """Whether there is a sample that is whole and recent."""
-        return self.whole and self.sampled_ms is not None and now_ms - self.sampled_ms <= stale_ms
+    def fresh(self, now_ms: int, stale_ms: int, sampled_ms: int | None = None) -> bool:
+        """Whether there is a sample that is whole and recent.
+
+        `sampled_ms` is when one was taken that said the same; None: none since.
+        """
+        last_ms = self.sampled_ms if sampled_ms is None else sampled_ms
+        return self.whole and last_ms is not None and now_ms - last_ms <= stale_ms
+
+    @property
+    def _said(self) -> tuple[int, float | None, float | None, bool]:
+        return self.waiting, self.completed, self.generated, self.whole
 
 
 def _total(sample: Sampled, name: str) -> float | None:

@@ -38,7 +38,7 @@ def heard(
         after = replace(after, startup_ms=startup_ms)
     if isinstance(event, Demanded):
         timed = policy.objective is not None and policy.objective.metric is ObjectiveMetric.TTFT
-        arrivals = memory.arrivals.heard(event if timed else _untimed(event))
+        arrivals = memory.arrivals.heard(event, timed=timed)
         if arrivals is not memory.arrivals:
             after = _counting(replace(after, arrivals=arrivals), event)
     elif isinstance(event, Sampled):
@@ -54,9 +54,10 @@ def stepped(
     now_ms: int,
     *,
     ahead_seconds: float,
-    serves: float | None,
+    units: float,
+    capacity: float | None,
 ) -> ObjectiveMemory:
-    """The memory after a step, where one is due; `serves` is what the ready replicas can do."""
+    """The memory after a step, where one is due; `units` are ready, of `capacity` each."""
     if memory.counting_since_ms is None:
         return _beginning(memory, now_ms)
     seconds = (now_ms - memory.counting_since_ms) / 1000
@@ -70,29 +71,24 @@ def stepped(
     daily = None
     if objective.daily:
         daily = (memory.daily or Daily()).after(trend, rate, seconds, now_ms, ahead_seconds)
-    arrivals = replace(memory.arrivals, came=Counters())
+    last_ms = memory.arrivals.last_ms
     if rate > 0:
-        arrivals = replace(arrivals, last_ms=max(arrivals.last_ms or 0, memory.counting_since_ms))
-    late = _late(memory, objective, now_ms, serves)
+        last_ms = max(last_ms or 0, memory.counting_since_ms)
+    arrivals = replace(memory.arrivals, came=Counters(), last_ms=last_ms)
+    backlog = memory.backlog(now_ms)
+    late = _late(memory, objective, backlog, None if capacity is None else capacity * units)
     worth = seconds * rate / max(trend.level, rate, _NO_TRAFFIC)
-    rests = rate == 0 and trend.level < _NO_TRAFFIC and memory.backlog(now_ms) == 0
+    rests = rate == 0 and trend.level < _NO_TRAFFIC and backlog == 0
     return replace(
         memory,
         arrivals=arrivals,
         sizes=memory.sizes.after(came),
         trend=trend,
         daily=daily,
+        shown=_shown(memory.shown, trend.level, units, backlog),
         counting_since_ms=None if rests else now_ms,
         caution=cautious(memory.caution, objective.late_share, worth, late * worth),
     )
-
-
-def _untimed(event: Demanded) -> Demanded:
-    """The event without what only an objective for the first token reads."""
-    if event.totals is None or not event.totals.first_tokens:
-        return event
-    totals = replace(event.totals, first_tokens=())
-    return replace(event, totals=totals, interval=replace(event.interval, first_tokens=()))
 
 
 def _counting(memory: ObjectiveMemory, event: Demanded) -> ObjectiveMemory:
@@ -119,14 +115,22 @@ def _moved(
     return trend.after(rate, seconds, now_ms, ahead_seconds)
 
 
+def _shown(known: float, rate: float, units: float, backlog: int) -> float:
+    """What a unit was seen to serve: more while nothing waits, less where too much does."""
+    if units <= 0:
+        return known
+    if backlog == 0:
+        return max(known, rate / units)
+    return min(known, rate / units) if backlog > units else known
+
+
 def _late(
-    memory: ObjectiveMemory, objective: ObjectiveFacts, now_ms: int, serves: float | None
+    memory: ObjectiveMemory, objective: ObjectiveFacts, backlog: int, serves: float | None
 ) -> float:
     """The share of requests that the objective calls late: as timed, or as the queue tells."""
     answered = memory.arrivals.came.first_tokens
     if objective.metric is ObjectiveMetric.TTFT and sum(answered) > 0:
         return late_share(answered, objective.limit_ms)
-    backlog = memory.backlog(now_ms)
     if serves is None or backlog == 0:
         return 0.0
     return 1.0 if backlog * 1000 > serves * objective.limit_ms else 0.0

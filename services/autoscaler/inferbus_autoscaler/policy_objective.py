@@ -8,17 +8,19 @@ spared outweighs a change of direction. Invariants: partial or stale data never 
 away; where nothing comes in, the state doesn't change.
 """
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
 from inferbus_autoscaler.evaluation import Evaluation
 from inferbus_autoscaler.events import Demanded, Event, Sampled
-from inferbus_autoscaler.facts import Behaviour, Facts, ObjectiveFacts, PolicyFacts, StepPolicy
+from inferbus_autoscaler.facts import Behaviour, Facts, PolicyFacts, StepPolicy
 from inferbus_autoscaler.objective_memory import ObjectiveMemory
 from inferbus_autoscaler.policy_arrivals import LOOK_MS
-from inferbus_autoscaler.policy_default import capacity_of, scope_of
+from inferbus_autoscaler.policy_default import scope_of, units_of
 from inferbus_autoscaler.policy_headroom import headroom
 from inferbus_autoscaler.policy_held_window import LONGEST_MS
+from inferbus_autoscaler.policy_history import History
 from inferbus_autoscaler.policy_limits import Scope, Steps, limit
 from inferbus_autoscaler.policy_load import heard, stepped
 from inferbus_autoscaler.policy_need import MOST_NEEDED, MetricLoad
@@ -64,16 +66,14 @@ def evaluate_objective(
         policy.objective,
         now_ms,
         ahead_seconds=_ahead_seconds(memory),
-        serves=_serves(policy, facts, capacity),
+        units=_ready_units(policy, facts),
+        capacity=capacity,
     )
     if isinstance(event, Demanded) and memory == before:
         return state, None
-    after = state if memory == state.objective else replace(state, objective=memory)
-    engines = memory.engines
-    if isinstance(event, Sampled):
-        engines = replace(engines, sampled_ms=event.taken_at_ms)
-    fresh = engines.fresh(now_ms, facts.settings.stale_ms)
-    return after, _evaluate(after, memory, policy, facts, capacity, now_ms, fresh=fresh)
+    sampled_ms = event.taken_at_ms if isinstance(event, Sampled) else None
+    fresh = memory.engines.fresh(now_ms, facts.settings.stale_ms, sampled_ms)
+    return state, _evaluate(state, memory, policy, facts, capacity, now_ms, fresh=fresh)
 
 
 def hold_ms(startup_ms: int) -> int:
@@ -83,18 +83,23 @@ def hold_ms(startup_ms: int) -> int:
 
 
 def next_look(state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int) -> int | None:
-    """When a target without traffic is to be looked at though nothing is heard; None: never."""
+    """When a target is to be looked at though nothing is heard; None: never.
+
+    A freeze ends, or there is no traffic and time alone makes replicas superfluous.
+    """
     memory = state.objective
-    if memory is None or memory.counting_since_ms is not None or facts.frozen:
+    if memory is None:
+        return None
+    if facts.frozen:
+        return facts.frozen_until_ms
+    if memory.counting_since_ms is not None:
         return None
     scope = scope_of(state, policy, facts)
     if scope.current <= scope.min_replicas:
         return None
     times = [memory.quiet_since_ms + facts.settings.idle_ms]
-    behaviour = _behaviour(memory)
-    assert behaviour.scale_down is not None, "that of an objective holds"
-    held = state.history.most_recommended
-    times += [ended_ms + behaviour.scale_down.stabilisation_ms for ended_ms, _ in held.past]
+    held_ms = hold_ms(memory.startup_ms)
+    times += [ended_ms + held_ms for ended_ms, _ in state.history.most_recommended.past]
     surplus = memory.surplus
     if surplus.spare:
         lacking = _price(memory, scope) - surplus.accrued
@@ -115,16 +120,13 @@ def _ahead_seconds(memory: ObjectiveMemory) -> float:
     return ((memory.startup_ms or _UNKNOWN_STARTUP_MS) + LOOK_MS) / 1000
 
 
-def _serves(policy: PolicyFacts, facts: Facts, capacity: float | None) -> float | None:
-    """Requests per second that the ready replicas serve; None: unknown."""
-    if capacity is None:
-        return None
-    units = (
+def _ready_units(policy: PolicyFacts, facts: Facts) -> float:
+    """Ready replicas; of a mix in capacity units."""
+    return math.fsum(
         (member.capacity if policy.mix else 1.0) * target.ready
         for member in policy.targets
         if (target := facts.target(member.key)) is not None
     )
-    return capacity * math.fsum(units)
 
 
 def _evaluate(
@@ -138,10 +140,9 @@ def _evaluate(
     fresh: bool,
 ) -> Evaluation:
     assert policy.objective is not None, "asked for only where a policy has one"
-    scope = replace(
-        scope_of(state, policy, facts), behaviour=_behaviour(memory), tolerance_percent=0
-    )
-    want = _want(memory, policy.objective, facts, scope, capacity, now_ms)
+    units = units_of(state, policy, facts)
+    scope = units.scope(_behaviour(hold_ms(memory.startup_ms)), 0, frozen=False)
+    want = _want(memory, policy, facts, scope, capacity, now_ms)
     supported, detail = _supported(want, facts, scope, fresh=fresh)
     value = scope.bounded(supported)
     history = state.history.started(scope.current, now_ms, policy.most_stamps)
@@ -157,7 +158,7 @@ def _evaluate(
             after=value,
             detail=f"{scope.min_replicas} to {scope.max_replicas}",
         ),
-        *limit(value, history, replace(scope, frozen=False), now_ms),
+        *limit(value, history, scope, now_ms),
     )
     spare = scope.current - steps[-1].after
     doubted = supported != want.replicas and spare <= 0
@@ -165,39 +166,46 @@ def _evaluate(
     if spare > 0:
         worth, asked = surplus.at(now_ms), _price(memory, scope)
         steps = (*steps, _price_step(steps[-1].after, scope.current, worth, asked))
-    if scope.frozen:
+    if facts.frozen:
         frozen = LimiterStep(
             name=Limiter.FREEZE, before=steps[-1].after, after=scope.current, detail="frozen"
         )
         steps = (*steps, frozen)
     desired = steps[-1].after
-    memory = replace(memory, surplus=surplus)
+    if surplus is not memory.surplus:
+        memory = replace(memory, surplus=surplus)
     return Evaluation(
-        state=_remembering(state, replace(state, objective=memory, history=history)),
+        state=_remembering(state, memory, history),
         current=scope.current,
         desired=desired,
         mode=Mode.STABLE,
         limited=desired != value or memory.counting_since_ms is None,
-        capacity=capacity_of(state, policy, facts, desired),
+        capacity=units.capacity(desired, scope),
         metrics=(want.metric,),
         steps=steps,
     )
 
 
-def _remembering(before: TargetState, after: TargetState) -> TargetState:
-    return before if after == before else after
+def _remembering(state: TargetState, memory: ObjectiveMemory, history: History) -> TargetState:
+    if memory == state.objective and history == state.history:
+        return state
+    return replace(state, objective=memory, history=history)
 
 
 def _want(
     memory: ObjectiveMemory,
-    objective: ObjectiveFacts,
+    policy: PolicyFacts,
     facts: Facts,
     scope: Scope,
     capacity: float | None,
     now_ms: int,
 ) -> _Want:
+    objective = policy.objective
+    assert objective is not None, "asked for only where a policy has one"
     backlog = memory.backlog(now_ms)
-    busy = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
+    asked = memory.arrivals.last_ms is not None
+    recently = now_ms - memory.quiet_since_ms < facts.settings.idle_ms
+    busy = recently and (asked or scope.current > 0)
     rate = extra = 0.0
     ahead = _ahead_seconds(memory)
     forecast = memory.forecast(now_ms, ahead)
@@ -212,7 +220,8 @@ def _want(
             caution=memory.caution,
         )
     if capacity is None:
-        return _without_capacity(memory, scope, backlog, busy=busy)
+        ready = _ready_units(policy, facts)
+        return _without_capacity(memory, scope, rate, rate + extra, backlog, ready, busy=busy)
     needed = min((rate + extra + backlog / _BACKLOG_SECONDS) / capacity, MOST_NEEDED)
     replicas = max(math.floor(needed + 0.5), 1 if busy or backlog else 0)
     detail = f"headroom {extra:.4g}/s at caution {memory.caution:.3g}, backlog {backlog}"
@@ -220,15 +229,29 @@ def _want(
     return _Want(replicas, metric)
 
 
-def _without_capacity(memory: ObjectiveMemory, scope: Scope, backlog: int, *, busy: bool) -> _Want:
-    """Nobody knows what a replica serves: what runs is enough until requests wait for it."""
-    replicas = scope.current if busy else 0
+def _without_capacity(
+    memory: ObjectiveMemory,
+    scope: Scope,
+    rate: float,
+    load: float,
+    backlog: int,
+    ready: float,
+    *,
+    busy: bool,
+) -> _Want:
+    """Nobody knows what a replica serves: more only where requests wait, twice what is ready then.
+
+    Fewer as far as what was seen to be served without waiting goes.
+    """
+    replicas = scope.current
     if backlog > scope.current:
-        replicas = max(2 * scope.current, 1)
-    detail = f"capacity not known yet, backlog {backlog}"
-    load = memory.trend.level if memory.trend and memory.counting_since_ms is not None else 0.0
-    metric = MetricLoad(name=DEMAND, load=load, want=replicas, target=0.0, detail=detail)
-    return _Want(max(replicas, 1 if busy or backlog else 0), metric)
+        replicas = max(replicas, 2 * math.floor(ready))
+    elif memory.shown > 0:
+        replicas = min(math.ceil(min(load / memory.shown, MOST_NEEDED)), scope.current)
+    replicas = max(replicas, 1) if busy or backlog else 0
+    detail = f"capacity not known yet, {memory.shown:.4g}/s seen; backlog {backlog}"
+    metric = MetricLoad(name=DEMAND, load=rate, want=replicas, target=memory.shown, detail=detail)
+    return _Want(replicas, metric)
 
 
 def _supported(want: _Want, facts: Facts, scope: Scope, *, fresh: bool) -> tuple[int, str]:
@@ -242,11 +265,10 @@ def _supported(want: _Want, facts: Facts, scope: Scope, *, fresh: bool) -> tuple
     return supported, f"{unready} unready" if unready else "whole"
 
 
-def _behaviour(memory: ObjectiveMemory) -> Behaviour:
+@functools.lru_cache(maxsize=1024)
+def _behaviour(held_ms: int) -> Behaviour:
     """At once up; down only from the most that was needed in a while."""
-    return Behaviour(
-        scale_down=StepPolicy(period_ms=0, stabilisation_ms=hold_ms(memory.startup_ms))
-    )
+    return Behaviour(scale_down=StepPolicy(period_ms=0, stabilisation_ms=held_ms))
 
 
 def _price(memory: ObjectiveMemory, scope: Scope) -> int:

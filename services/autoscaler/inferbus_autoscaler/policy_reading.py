@@ -18,7 +18,7 @@ from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.scaling import CapacitySource
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import annotations as names
-from inferbus_contracts.resources.annotations import ApplyMode, CapacityUnit, Forecasting
+from inferbus_contracts.resources.annotations import CapacityUnit, Forecasting
 from inferbus_contracts.resources.autoscaling import Behavior, StablePolicy
 from inferbus_contracts.resources.autoscaling import PanicPolicy as WrittenPanic
 from inferbus_contracts.resources.metric_sources import PolicyMetric
@@ -39,9 +39,7 @@ def read_policy(
     intent: ScalingIntent, targets: Annotations, profiles: Profiles | None = None
 ) -> PolicyFacts:
     """The facts of one intent; `targets` gives the annotations of those that exist."""
-    metrics = intent.body.metrics
-    if intent.targets[0].role is not None and not intent.joint:
-        metrics = intent.targets[0].role.metrics or metrics
+    metrics = intent.body.metrics if intent.joint else intent.metrics_of(intent.targets[0])
     source, capacities = _capacities(intent, targets, profiles or {})
     words = intent.annotations
     return PolicyFacts(
@@ -70,7 +68,7 @@ def read_policy(
         capacity_source=source,
         cost_expansion_rate_percent=intent.cost_expansion_rate_percent,
         compat=names.compat_of(words),
-        apply=_apply_mode(words),
+        apply=names.apply_mode_of(words),
     )
 
 
@@ -151,11 +149,6 @@ def _capacities(
         if len(promised) == len(set(keys)):
             return CapacitySource.PROFILE, relative(promised)
     return None, dict.fromkeys(keys, 1.0)
-
-
-def _apply_mode(words: Mapping[str, str]) -> ApplyMode:
-    value = words.get(names.MODE, ApplyMode.AUTO)
-    return ApplyMode(value) if value in set(ApplyMode) else ApplyMode.ADVISE
 
 
 def _behaviour(written: Behavior | None) -> Behaviour:

@@ -80,7 +80,7 @@ def evaluate_roles(
 def next_change_of_roles(
     state: TargetState, policy: PolicyFacts, facts: Facts, now_ms: int
 ) -> int | None:
-    """When a number will change by itself, because a window or panic ends; None: never."""
+    """When a number may change by itself: a window, panic or freeze ends; None: never."""
     looks = []
     for member, alone in zip(policy.targets, _alone(policy), strict=True):
         own = role_state(state, member)
@@ -90,8 +90,10 @@ def next_change_of_roles(
         elif own.reading is not None:
             value = recommend(own.reading.need, scope, own.history.recommended).value
             looks.append(_Look(value, own.history, scope))
-    if facts.frozen or len(looks) < len(policy.targets):
+    if len(looks) < len(policy.targets):
         return None
+    if facts.frozen:
+        return facts.frozen_until_ms
     times = sorted({at_ms for look in looks for at_ms in _expiries(look, now_ms)})
     settled = _numbers(policy, looks, now_ms) if times else ()
     return next((at for at in times if _numbers(policy, looks, at) != settled), None)

@@ -15,23 +15,30 @@ _MEMORY_REQUESTS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The mean request."""
+    """The mean request.
+
+    A router counts a prompt when it comes in and an output when it is done: in a burst these are
+    very different numbers, so each has a mean of its own.
+    """
 
     requests: int = 0
-    """How many it is the mean of, up to the length of the memory."""
+    """How many answers it is the mean of, up to the length of the memory."""
+    prompts: int = 0
+    """How many prompts, likewise."""
     prompt_tokens: float = 0.0
     output_tokens: float = 0.0
 
     def after(self, came: Counters) -> "Sizes":
-        """The mean after some more requests were answered; itself without any."""
-        if came.completions <= 0:
+        """The mean after some more requests; itself without any."""
+        answers = max(came.completions, 0)
+        prompts = max(came.requests, 0) if came.prompt_tokens > 0 else 0
+        if not answers and not prompts:
             return self
-        share = came.completions / min(self.requests + came.completions, _MEMORY_REQUESTS)
-        share = min(share, 1.0)
         return Sizes(
-            requests=min(self.requests + came.completions, _MEMORY_REQUESTS),
-            prompt_tokens=_moved(self.prompt_tokens, came.prompt_tokens / came.completions, share),
-            output_tokens=_moved(self.output_tokens, came.output_tokens / came.completions, share),
+            requests=min(self.requests + answers, _MEMORY_REQUESTS),
+            prompts=min(self.prompts + prompts, _MEMORY_REQUESTS),
+            prompt_tokens=_moved(self.prompt_tokens, self.prompts, came.prompt_tokens, prompts),
+            output_tokens=_moved(self.output_tokens, self.requests, came.output_tokens, answers),
         )
 
 
@@ -54,5 +61,9 @@ def capacity_per_second(
     return learned_tokens / sizes.output_tokens
 
 
-def _moved(mean: float, value: float, share: float) -> float:
-    return mean + (value - mean) * share
+def _moved(mean: float, count: int, tokens: int, more: int) -> float:
+    """The mean of `count` values after `more` of them, of `tokens` together."""
+    if more == 0:
+        return mean
+    share = min(more / min(count + more, _MEMORY_REQUESTS), 1.0)
+    return mean + (tokens / more - mean) * share

@@ -105,7 +105,10 @@ class TargetState:
 
     def standing(self, target: str) -> Standing | None:
         """The last answer about one target."""
-        return next((known for known in self.standings if known.target == target), None)
+        for known in self.standings:
+            if known.target == target:
+                return known
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON data model, with the version of its layout."""

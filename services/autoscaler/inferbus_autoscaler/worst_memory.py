@@ -49,7 +49,7 @@ def worst_memory(late_ms: int, *, daily: bool) -> ObjectiveMemory:
         engines=Engines(
             sampled_ms=late_ms, waiting=_COUNT, completed=_LONG, generated=_LONG, whole=True
         ),
-        sizes=Sizes(requests=_COUNT, prompt_tokens=_LONG, output_tokens=_LONG),
+        sizes=Sizes(requests=_COUNT, prompts=_COUNT, prompt_tokens=_LONG, output_tokens=_LONG),
         trend=Trend(
             level=_LONG,
             slope=_LONG,
@@ -65,6 +65,7 @@ def worst_memory(late_ms: int, *, daily: bool) -> ObjectiveMemory:
         ),
         daily=_worst_daily(late_ms) if daily else None,
         counting_since_ms=late_ms,
+        shown=_LONG,
         caution=_LONG,
         surplus=Surplus(accrued=late_ms, spare=_COUNT, since_ms=late_ms),
         startup_ms=_COUNT,

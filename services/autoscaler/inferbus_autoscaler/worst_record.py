@@ -181,6 +181,7 @@ def _facts(policy: PolicyFacts) -> Facts:
         policy=policy,
         targets=targets,
         frozen=True,
+        frozen_until_ms=_LATE_MS,
         decision_id=_UID,
         decision_ids=ids,
         settings=settings,

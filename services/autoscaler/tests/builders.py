@@ -140,14 +140,18 @@ class Fleet:
         self.settings = DeciderSettings(**settings)
         self.answers = True
         self.frozen = False
+        self.frozen_until_ms: int | None = None
 
     def facts(self, **changes: Any) -> Facts:
         """The facts as they stand."""
+        ends_ms = self.frozen_until_ms
+        held = ends_ms is not None and self.now_ms < ends_ms
         the_target = {"replicas": self.replicas, "generation": self.generation} | changes
         return Facts(
             policy=self.policy,
             targets=(target(**the_target),),
-            frozen=self.frozen,
+            frozen=self.frozen or held,
+            frozen_until_ms=ends_ms if held else None,
             decision_id=str(len(self.decisions)),
             settings=self.settings,
         )

@@ -17,7 +17,7 @@ from inferbus_autoscaler.events import (
     Sampled,
     TargetReading,
 )
-from inferbus_autoscaler.facts import ObjectiveFacts, PolicyFacts
+from inferbus_autoscaler.facts import Facts, ObjectiveFacts, PolicyFacts
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.resources.annotations import ObjectiveMetric
 from services.autoscaler.tests.builders import KEY, Fleet, policy
@@ -44,6 +44,18 @@ def by_objective(**changes: Any) -> PolicyFacts:
     return policy(**(given | changes))
 
 
+class _TownFleet(Fleet):
+    """A fleet whose replicas take their time."""
+
+    def __init__(self, town: "Town", replicas: int, the_policy: PolicyFacts) -> None:
+        super().__init__(replicas, the_policy)
+        self._town = town
+
+    def facts(self, **changes: Any) -> Facts:
+        """The facts as they stand."""
+        return super().facts(**self._town.facts(), **changes)
+
+
 class Town:
     """One target, its router, its engines, and the reconciler that does what is decided."""
 
@@ -55,10 +67,10 @@ class Town:
         engines_count: bool = False,
         **changes: Any,
     ) -> None:
-        self.fleet = Fleet(replicas, by_objective(**changes))
         self.startup_seconds = startup_seconds
         self.ready = replicas
         self.starting: deque[int] = deque()
+        self.fleet = _TownFleet(self, replicas, by_objective(**changes))
         self.second = 0
         self.queued = 0.0
         self.counted = 0
@@ -124,9 +136,9 @@ class Town:
             self.late += came
         self.fleet.advance(SECOND_MS)
         if came and self.routers_speak:
-            self.fleet.feed(self.told(came), **self.facts())
+            self.fleet.feed(self.told(came))
         if self.second % SAMPLE_SECONDS == 0 and self.collector_speaks:
-            self.fleet.feed(self.sample(), **self.facts())
+            self.fleet.feed(self.sample())
         self.seen.append(self.replicas)
 
     def _start_and_stop(self) -> None:

@@ -72,6 +72,7 @@ class RoleFleet:
         self.settings = DeciderSettings(**settings)
         self.answers = True
         self.frozen = False
+        self.frozen_until_ms: int | None = None
         self.groups = 1
 
     @property
@@ -81,6 +82,7 @@ class RoleFleet:
 
     def facts(self) -> Facts:
         """The facts as they stand."""
+        held = self.frozen_until_ms is not None and self.now_ms < self.frozen_until_ms
         targets = tuple(
             TargetFacts(
                 key=key,
@@ -95,7 +97,8 @@ class RoleFleet:
         return Facts(
             policy=self.policy,
             targets=targets,
-            frozen=self.frozen,
+            frozen=self.frozen or held,
+            frozen_until_ms=self.frozen_until_ms if held else None,
             decision_ids=dict(self.ids),
             settings=self.settings,
         )

@@ -43,6 +43,21 @@ def test_seconds_may_be_left_out_and_told_twice(counts: list[int], data: st.Data
     assert arrivals.came.requests == looked
 
 
+@pytest.mark.parametrize("timed", [True, False])
+def test_times_to_the_first_token_are_kept_where_they_are_asked_for(timed: bool) -> None:
+    first, second = (
+        Demanded(
+            at_ms=T0 + second * LOOK_MS,
+            router="a",
+            totals=Counters(requests=total, first_tokens=(total, 0)),
+            interval=Counters(requests=total, first_tokens=(total, 0)),
+        )
+        for second, total in ((0, 3), (1, 5))
+    )
+    arrivals = Arrivals().heard(first, timed=timed).heard(second, timed=timed)
+    assert arrivals.came == Counters(requests=5, first_tokens=(5, 0) if timed else ())
+
+
 def test_between_two_looks_nothing_changes() -> None:
     arrivals = Arrivals().heard(told(0, 5, 5))
     assert arrivals.heard(told(4, 50, 9)) is arrivals

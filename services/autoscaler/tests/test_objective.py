@@ -94,10 +94,17 @@ def test_the_last_replica_goes_after_an_idle_while_and_comes_back_at_once() -> N
     assert town.replicas == 1
     town.run(HOUR_SECONDS, 0)
     assert town.replicas == 0
-    town.fleet.feed(Demanded(at_ms=town.fleet.now_ms, router="router", held=1), **town.facts())
+    town.fleet.feed(Demanded(at_ms=town.fleet.now_ms, router="router", held=1))
     assert town.replicas == 1
     assert town.fleet.decisions[-1].record.causes == list(town.fleet.decisions[-1].record.causes)
     assert town.run(120, 0).replicas == 1, "it has just been asked for"
+
+
+def test_a_target_at_zero_is_not_started_before_somebody_asks() -> None:
+    town = Town(0, bounds=(0, 10)).run(2 * IDLE_SECONDS, 0)
+    assert set(town.seen) == {0}
+    town.fleet.feed(Demanded(at_ms=town.fleet.now_ms, router="router", held=1))
+    assert town.replicas == 1
 
 
 def test_the_least_number_stays() -> None:
@@ -135,7 +142,7 @@ def test_without_traffic_the_state_does_not_change() -> None:
     before = town.fleet.state
     town.run(60, 0)
     assert town.fleet.state is before or town.fleet.state == before
-    after, effects = decide(before, town.sample(), town.fleet.facts(**town.facts()), T0)
+    after, effects = decide(before, town.sample(), town.fleet.facts(), T0)
     assert after is before
     assert effects == ()
 
@@ -143,8 +150,14 @@ def test_without_traffic_the_state_does_not_change() -> None:
 def test_an_unknown_capacity_adds_only_when_requests_wait() -> None:
     town = Town(2, objective=objective(capacity=None)).run(600, 2)
     assert town.replicas == 2
-    town.run(120, 40)
-    assert town.replicas > 2
+    assert town.run(50, 40).replicas == 4, "no more than twice what is ready, while that starts"
+    town.run(600, 40)
+    enough = town.replicas
+    assert enough >= 20
+    assert town.queued == 0
+    town.run(HOUR_SECONDS, 40)
+    assert 20 <= town.replicas <= enough, "what was seen to serve it is enough for less"
+    assert town.run(2 * HOUR_SECONDS, 10).replicas <= enough // 2
 
 
 def test_late_first_tokens_make_it_more_cautious() -> None:
@@ -164,6 +177,16 @@ def test_a_freeze_holds_the_number() -> None:
     town.run(600, 40)
     assert town.replicas == 4
     assert town.fleet.decisions[-1].record.binding is Limiter.FREEZE
+
+
+def test_the_end_of_a_freeze_decides_at_that_instant() -> None:
+    town = Town(4).run(300, 4)
+    town.fleet.frozen_until_ms = town.fleet.now_ms + 60_500
+    town.run(60, 40)
+    assert town.replicas == 4
+    town.run(1, 40)
+    grown = next(one for one in town.fleet.decisions if one.desired > 4)
+    assert grown.record.input["woken"]["due_ms"] == town.fleet.frozen_until_ms
 
 
 def test_a_mix_is_told_what_it_has_to_serve() -> None:
@@ -225,7 +248,5 @@ def test_two_histories_with_the_same_events_give_the_same_bytes() -> None:
 
 def test_decisions_are_about_the_target() -> None:
     town = Town(2)
-    _, effects = decide(
-        TargetState(), town.sample(), town.fleet.facts(**town.facts()), town.fleet.now_ms
-    )
+    _, effects = decide(TargetState(), town.sample(), town.fleet.facts(), town.fleet.now_ms)
     assert all(effect.target == KEY for effect in effects if isinstance(effect, Decide))

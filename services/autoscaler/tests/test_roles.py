@@ -9,6 +9,7 @@ from inferbus_autoscaler.events import Sampled
 from inferbus_autoscaler.facts import Behaviour, MetricTarget, PanicPolicy, StepPolicy
 from inferbus_autoscaler.outcomes import Decide
 from inferbus_autoscaler.state import TargetState
+from inferbus_contracts.deciding import SetTimer
 from inferbus_contracts.events.scaling import ApplyOutcome, Limiter, Mode, ScalingDecided
 from inferbus_contracts.resources.annotations import ApplyMode, Compat
 from services.autoscaler.tests.builders import STEP_MS, T0
@@ -238,6 +239,18 @@ def test_a_freeze_holds_both_and_its_end_lets_both_go() -> None:
     fleet.frozen = False
     fleet.advance()
     assert fleet.sample(6, 12) == (6, 12)
+
+
+def test_the_end_of_a_freeze_decides_about_both_at_that_instant() -> None:
+    fleet = RoleFleet((1, 2), pair_policy())
+    fleet.frozen_until_ms = fleet.now_ms + 4_000
+    effects = fleet.feed(
+        Sampled(taken_at_ms=fleet.now_ms, readings=(reading(DECODE, 12), reading(PREFILL, 6)))
+    )
+    assert SetTimer(fleet.frozen_until_ms, "freeze ends") in effects
+    assert fleet.pair == (1, 2)
+    fleet.advance(5_000)
+    assert fleet.pair == (6, 12)
 
 
 def test_both_come_back_from_zero_together() -> None:

@@ -76,3 +76,22 @@ def test_the_next_step_in_panic_is_timed_by_the_period_of_panic() -> None:
     assert [effect for effect in effects if isinstance(effect, SetTimer)] == [
         SetTimer(T0 + 20_000, "panic ends")
     ]
+
+
+def test_the_end_of_a_freeze_decides_what_was_pending_at_that_instant() -> None:
+    fleet = Fleet(2, policy())
+    fleet.run([20])
+    fleet.frozen_until_ms = fleet.now_ms + 2 * STEP_MS + 4_000
+    assert fleet.run([90, 90, 90]) == [2, 2, 2]
+    last = fleet.decisions[-1]
+    assert (last.current, last.desired, fleet.replicas) == (2, 9, 9)
+    assert last.record.input["woken"]["due_ms"] == fleet.frozen_until_ms
+
+
+def test_a_freeze_without_an_end_is_not_waited_for() -> None:
+    fleet = Fleet(2, policy())
+    fleet.frozen = True
+    fleet.run([90, 90])
+    assert (fleet.timer_ms, fleet.replicas) == (None, 2)
+    fleet.frozen = False
+    assert fleet.run([90]) == [9]

@@ -9,7 +9,6 @@ from inferbus_cli.progress import progress
 from inferbus_cli.session import Session, on_bus
 from inferbus_contracts.api.console import (
     ConsoleQuery,
-    ExplainedDecision,
     OrderReply,
     OrderRequest,
     WhyReply,
@@ -45,13 +44,13 @@ async def ask_console(
 
 def ask_why(
     directory: PlatformDirectory, target: str, namespace: str | None, limit: int
-) -> tuple[list[ExplainedDecision], int]:
+) -> tuple[WhyReply, int]:
     """The last decisions about a target, newest first, and the time now (virtual ms)."""
     request = WhyRequest(target=qualified(target, namespace), limit=limit)
 
-    async def work(session: Session) -> tuple[list[ExplainedDecision], int]:
+    async def work(session: Session) -> tuple[WhyReply, int]:
         reply = await ask_console(session, ConsoleQuery.WHY, request, WhyReply)
-        return reply.decisions, session.now_ms
+        return reply, session.now_ms
 
     return on_bus(directory, work)
 

@@ -24,6 +24,7 @@ INTERESTING = frozenset(
         "scaling.decided",
         "scaling.allocated",
         "scaling.applied",
+        "scaling.refused",
         "metrics.assessed",
         "routes.resolved",
         "control.frozen",

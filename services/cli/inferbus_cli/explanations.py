@@ -1,9 +1,26 @@
-"""A decision as people read it: what was seen, what held it back, what became of it. Pure."""
+"""A decision as people read it: in short, then what was seen, what held it back, what came of it.
 
-from collections.abc import Iterator
+Pure. Whoever reads only the first lines knows the number, why it is that one, and what to do.
+"""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inferbus_cli.phrases import (
+    BECAME,
+    Decided,
+    asked_for,
+    body_of,
+    demand_of,
+    holds,
+    moved,
+    of_metric,
+    of_step,
+    standing_lines,
+    unsettled,
+)
 from inferbus_cli.tables import aligned
-from inferbus_cli.units import age, number
+from inferbus_cli.units import age, clock_time, number
 from inferbus_contracts.api.console import ExplainedDecision
 from inferbus_contracts.envelope import format_time
 from inferbus_contracts.events.scaling import (
@@ -13,89 +30,31 @@ from inferbus_contracts.events.scaling import (
     Mode,
     ScalingAllocated,
     ScalingApplied,
-    ScalingDecided,
+    ScalingDemanded,
 )
 
-Decided = ScalingDecided | ScalingAllocated
-
-_HOLDS = {
-    Limiter.DATA: "its samples are missing, partial or stale, and nothing is scaled down on those",
-    Limiter.TOLERANCE: "the difference lies inside the policy's tolerance",
-    Limiter.BOUNDS: "the policy's minimum and maximum allow no other number",
-    Limiter.STABILISATION: "a more cautious answer of the stabilisation window still counts",
-    Limiter.RATE: "the policy allows only so much change within one period",
-    Limiter.PANIC: "while load jumps nothing is scaled down, and up only as panic allows",
-    Limiter.RATIO: "the ratio between the roles has to be kept",
-    Limiter.CAPACITY: "no more replicas can be scheduled",
-    Limiter.FREEZE: "a person froze it",
+_HEARD = {
+    "sampled": "metrics.sampled",
+    "applied": "scaling.applied",
+    "woken": "a timer",
+    "demanded": "scaling.demanded",
 }
-_BECAME = {
-    ApplyOutcome.APPLIED: "applied",
-    ApplyOutcome.UNCHANGED: "the target had that number already",
-    ApplyOutcome.CONFLICT: "not applied, the target had changed since; it is decided again",
-    ApplyOutcome.FROZEN: "not applied, it is frozen",
-    ApplyOutcome.AWAITING_APPROVAL: "waits for approval (`inferbus approve`)",
-    ApplyOutcome.ADVISED: "not applied, the policy only advises",
-    ApplyOutcome.FAILED: "failed",
-}
-
-
-def body_of(decision: ExplainedDecision) -> Decided:
-    """The decision's body as its type."""
-    is_mix = decision.type == ScalingAllocated.event_type
-    model: type[Decided] = ScalingAllocated if is_mix else ScalingDecided
-    return model.model_validate(decision.body)
+"""What a record calls the event that was decided upon, and what the log does."""
 
 
 def explain(decision: ExplainedDecision, now_ms: int) -> str:
-    """Everything about one decision, in sections."""
-    body = body_of(decision)
+    """Everything about one decision, in sections; `now_ms` is virtual time."""
+    body, demand = body_of(decision), demand_of(decision)
     return "\n".join(
         [
             *_headline(decision, body, now_ms),
-            *_seen(body.record),
-            *_limiters(body.record),
+            *_in_short(decision, body, demand, now_ms),
+            *(_load(demand) if demand else _seen(body.record)),
+            *_limiters(body.record, "Limiters, in order", mix=isinstance(body, ScalingAllocated)),
             *_outcomes(decision),
             *_origin(decision, body.record),
         ]
     )
-
-
-def what_holds(decision: ExplainedDecision) -> str:
-    """One sentence about the limiter that binds, or that none does."""
-    body = body_of(decision)
-    record = body.record
-    is_now = _numbers(body)
-    wants = [one.want for one in record.metrics if one.want is not None]
-    wanted = f", its metrics ask for {max(wants)}" if wants else ""
-    if record.binding is Limiter.NONE:
-        free = "the metrics got what they ask for" if wants else "no metric asks for anything"
-        because = _blocked(decision) or f"nothing holds it back: {free}"
-        return f"{decision.key} {is_now}{wanted}; {because}."
-    step = next((one for one in reversed(record.limiters) if one.name is record.binding), None)
-    detail = f" ({step.detail})" if step and step.detail else ""
-    moved = f" from {step.before} to {step.after}" if step and step.before != step.after else ""
-    return (
-        f"{decision.key} {is_now}{wanted}; {record.binding.value} holds it back{moved}: "
-        f"{_HOLDS[record.binding]}{detail}."
-    )
-
-
-def _numbers(body: Decided) -> str:
-    if isinstance(body, ScalingAllocated):
-        shares = ", ".join(f"{one.target} {one.desired}" for one in body.allocations)
-        return f"is to have {shares}"
-    return f"has {body.current} replicas and is to have {body.desired}"
-
-
-def _blocked(decision: ExplainedDecision) -> str:
-    """Why a decision that nothing held back still didn't take effect."""
-    done = (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED)
-    for answer in map(ScalingApplied.model_validate, reversed(decision.applied)):
-        if answer.outcome not in done:
-            message = f" ({answer.message})" if answer.message else ""
-            return f"{_BECAME[answer.outcome]}{message}"
-    return ""
 
 
 def _headline(decision: ExplainedDecision, body: Decided, now_ms: int) -> Iterator[str]:
@@ -112,6 +71,51 @@ def _headline(decision: ExplainedDecision, body: Decided, now_ms: int) -> Iterat
     yield f"decided {format_time(decision.time_ms)} ({ago} ago), {held}"
     if body.apply != "auto":
         yield f"the policy's mode is {body.apply}"
+
+
+def _in_short(
+    decision: ExplainedDecision, body: Decided, demand: ScalingDemanded | None, now_ms: int
+) -> Iterator[str]:
+    yield ""
+    yield "In short"
+    mix = isinstance(body, ScalingAllocated)
+    lines = [*_needs(demand.record if demand else body.record)]
+    lines += (of_step(one) for one in moved(demand.record)) if demand else ()
+    lines += (of_step(one, mix=mix) for one in moved(body.record))
+    lines += _fate(decision)
+    if decision.standing is not None:
+        lines += standing_lines(decision.standing, now_ms)
+    yield from (f"  {line}" for line in lines)
+
+
+def _needs(record: DecisionRecord) -> Iterator[str]:
+    most = asked_for(record)
+    if most is None:
+        yield "no metric has a value, so nothing is known of the load"
+    else:
+        yield f"the load needs {most.want}: {of_metric(most)}"
+
+
+def _fate(decision: ExplainedDecision) -> Iterator[str]:
+    """What a person has to know of a decision that is not in effect."""
+    open_ = unsettled(decision)
+    if open_ is None:
+        return
+    outcome, message = open_
+    if outcome is ApplyOutcome.AWAITING_APPROVAL:
+        yield (
+            f"it waits for approval: inferbus approve {decision.key} --decision {decision.id} "
+            "--why '...'"
+        )
+    else:
+        yield f"{BECAME[outcome]}{f': {message}' if message else ''}"
+
+
+def _load(demand: ScalingDemanded) -> Iterator[str]:
+    """What a mix must serve, and how that came about."""
+    yield from _seen(demand.record)
+    yield from _limiters(demand.record, "Limiters of the total, in capacity units", mix=False)
+    yield f"  so the mix must serve {number(demand.capacity)} capacity units"
 
 
 def _seen(record: DecisionRecord) -> Iterator[str]:
@@ -131,11 +135,27 @@ def _seen(record: DecisionRecord) -> Iterator[str]:
         for one in record.metrics
     ]
     yield _indented(aligned(("METRIC", "VALUE", "TARGET", "WANTS", "DETAIL"), rows))
+    yield from _sample(record.input)
 
 
-def _limiters(record: DecisionRecord) -> Iterator[str]:
+def _sample(given: Mapping[str, Any]) -> Iterator[str]:
+    """When the sample was taken, and from how many pods."""
+    sampled = given.get("sampled")
+    if not isinstance(sampled, Mapping) or "taken_at_ms" not in sampled:
+        return
+    readings = [one for one in sampled.get("readings", ()) if isinstance(one, Mapping)]
+    counts = {
+        word: sum(int(one.get(f"{word}_pods", 0)) for one in readings)
+        for word in ("ready", "missing", "unready", "failed")
+    }
+    words = {"missing": "didn't answer", "unready": "not ready", "failed": "failed"}
+    others = "".join(f", {counts[word]} {text}" for word, text in words.items() if counts[word])
+    yield f"  sampled {clock_time(int(sampled['taken_at_ms']))} from {counts['ready']} pods{others}"
+
+
+def _limiters(record: DecisionRecord, title: str, *, mix: bool) -> Iterator[str]:
     yield ""
-    yield "Limiters, in order"
+    yield title
     if not record.limiters:
         yield "  none applied"
         return
@@ -150,18 +170,21 @@ def _limiters(record: DecisionRecord) -> Iterator[str]:
     ]
     yield _indented(aligned(("LIMITER", "BEFORE", "AFTER", "DETAIL"), rows))
     if record.binding is not Limiter.NONE:
-        yield f"  * the one that binds: {_HOLDS[record.binding]}"
+        yield f"  * the one that binds: {holds(record.binding, mix=mix)}"
 
 
 def _outcomes(decision: ExplainedDecision) -> Iterator[str]:
     yield ""
     yield "What became of it"
-    if not decision.applied:
+    if not decision.answers:
         yield "  no answer yet"
-    for answer in map(ScalingApplied.model_validate, decision.applied):
+    several = len({one.target for one in decision.answers}) > 1
+    for one in decision.answers:
+        answer = ScalingApplied.model_validate(one.body)
         message = f": {answer.message}" if answer.message else ""
+        about = f"{one.target} " if several else ""
         yield (
-            f"  {_BECAME[answer.outcome]}{message} "
+            f"  {clock_time(one.time_ms)}  {about}{BECAME[answer.outcome]}{message} "
             f"({answer.replicas} replicas, generation {answer.generation})"
         )
 
@@ -169,10 +192,16 @@ def _outcomes(decision: ExplainedDecision) -> Iterator[str]:
 def _origin(decision: ExplainedDecision, record: DecisionRecord) -> Iterator[str]:
     yield ""
     yield "Where it comes from"
+    heard = next((word for word in _HEARD if word in record.input), None)
+    for index, cause in enumerate(record.causes):
+        what = f"  {_HEARD[heard]}" if heard and index == 0 else ""
+        yield f"  cause     {cause}{what}"
+    if decision.demand is not None:
+        yield f"  demand    {decision.demand.id}"
     yield f"  decision  {decision.id}"
+    yield from (f"  answer    {one.id}" for one in decision.answers)
     yield f"  policy    {record.policy}"
     yield f"  decider   {record.decider} {record.version}"
-    yield from (f"  cause     {cause}" for cause in record.causes)
     place = f"{decision.sequence}..{decision.sequence}"
     yield f"  record    inferbus replay --stream DECISIONS --sequence {place} -o json"
 

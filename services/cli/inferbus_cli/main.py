@@ -42,7 +42,7 @@ COMMANDS = {
     "tap": Listed("Watch the bus."),
     "replay": Listed("Print or verify what the log holds."),
     "why": Listed("Explain the last decision about a target."),
-    "why-not": Listed("Name what holds a target back."),
+    "why-not": Listed("Name what keeps a target from a number."),
     "freeze": Listed("Stop scaling in a scope."),
     "thaw": Listed("Take a freeze back."),
     "approve": Listed("Let a decision that waits for approval be applied."),

@@ -27,6 +27,7 @@ from inferbus_contracts.events.scaling import (
     ScalingApplied,
     ScalingDecided,
     ScalingDemanded,
+    ScalingRefused,
     Woken,
 )
 from inferbus_contracts.events.spec import SpecChanged, SpecRejected
@@ -144,6 +145,11 @@ def _scaling_allocated(data: ScalingAllocated) -> str:
     return f"{shares or 'nothing to give'}; {cost}{_held(data.record)}"
 
 
+def _scaling_refused(data: ScalingRefused) -> str:
+    told = "; ".join(map(str, data.problems))
+    return f"the policy can't be used: {told}" if told else "the policy can be used again"
+
+
 def _state_stored(data: StateStored) -> str:
     last = f"last decision {data.decision_id}" if data.decision_id else "no decision yet"
     return f"state after inbox event {data.applied_sequence}, {last}"
@@ -224,6 +230,7 @@ _SUMMARIES: dict[type[EventData], Callable[[Any], str]] = {
     ScalingDemanded: _scaling_demanded,
     ScalingDecided: _scaling_decided,
     ScalingAllocated: _scaling_allocated,
+    ScalingRefused: _scaling_refused,
     StateStored: _state_stored,
     Woken: _woken,
     RoutePublished: _route_published,

@@ -209,7 +209,11 @@ async def test_decisions_are_explained_replayed_and_verified(platform: Platform)
             )
             assert [one["id"] for one in several] == ids[::-1]
             sentence = await platform.run("why-not", "chat")
-            assert sentence.out.startswith("ModelServing/default/chat has ")
+            assert sentence.out.startswith("ModelServing/default/chat is to have ")
+            asked = await platform.run("why-not", "chat", 999, "-o", "json")
+            (answer_to_it,) = json.loads(asked.out)
+            assert (answer_to_it["wanted"], answer_to_it["keeper"]) == (999, "load")
+            assert answer_to_it["headline"].endswith(", not 999")
 
         shown = await platform.run("replay", "--target", "ms/chat")
         lines = shown.out.splitlines()

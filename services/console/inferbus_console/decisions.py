@@ -5,10 +5,10 @@ that is delivered twice is kept once.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from inferbus_contracts.api.console import ExplainedDecision
+from inferbus_contracts.api.console import AnswerRow, ExplainedDecision
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.scaling import ScalingAllocated, ScalingApplied, ScalingDecided
 from inferbus_contracts.keys import ObjectKey
@@ -37,8 +37,18 @@ class Decision:
             return tuple(ObjectKey.parse(share.target) for share in self.data.allocations)
         return (self.key,)
 
-    def explained(self, answers: list[ScalingApplied]) -> ExplainedDecision:
+    def explained(self, answers: Iterable[Received[EventData]]) -> ExplainedDecision:
         """The decision as it is told, with those of `answers` that are about it."""
+        own = [
+            AnswerRow(
+                id=event.id,
+                time_ms=event.time_ms,
+                target=str(event.key),
+                body=event.data.to_dict(),
+            )
+            for event in answers
+            if isinstance(event.data, ScalingApplied) and event.data.decision_id == self.id
+        ]
         return ExplainedDecision(
             id=self.id,
             type=self.data.event_type,
@@ -46,7 +56,8 @@ class Decision:
             sequence=self.sequence,
             key=str(self.key),
             body=self.data.to_dict(),
-            applied=[answer.to_dict() for answer in answers if answer.decision_id == self.id],
+            applied=[answer.body for answer in own],
+            answers=own,
         )
 
 

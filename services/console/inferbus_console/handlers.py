@@ -9,6 +9,7 @@ from inferbus_console.picture import Picture
 from inferbus_console.policy_orders import order_of
 from inferbus_console.policy_scopes import scope_of
 from inferbus_console.settings import ConsoleSettings
+from inferbus_console.standing import demand_of, standing_of
 from inferbus_contracts.api.console import (
     ConsoleQuery,
     ExplainedDecision,
@@ -62,9 +63,10 @@ class ConsoleApi:
         key = self._picture.decided(request.target)
         decisions = await self._decisions(key, request.limit)
         if not decisions:
-            raise ProblemsError(_undecided(key, self._policy_of(key)))
-        explained = [await self._explained(one) for one in decisions]
-        return WhyReply(decisions=_that_fit(explained))
+            raise ProblemsError(*self._undecided(key))
+        last = {one.key: one for one in reversed(decisions)}
+        explained = [await self._explained(one, last[one.key] is one) for one in decisions]
+        return WhyReply(target=str(key), decisions=_that_fit(explained))
 
     async def top(self, request: TopRequest) -> TopReply:
         """The live picture."""
@@ -87,13 +89,16 @@ class ConsoleApi:
     async def order(self, request: OrderRequest) -> OrderReply:
         """Write what a person ordered; the approval of a mix is one event for each target."""
         decision: Decision | None = None
+        newest: Decision | None = None
         if request.verb is OrderVerb.APPROVE:
             key = self._picture.decided(request.scope)
             decision = await self._decision(key, request.decision_id)
+            if decision is not None:
+                newest = next(iter(self._picture.decisions.newest(decision.key)), None)
             scopes = decision.targets if decision else (key,)
         else:
-            scopes = (scope_of(request.scope, self._picture.scalable, self._picture.namespaces),)
-        order = order_of(request, decision, self._bus.clock.now_ms())
+            scopes = (scope_of(request.scope, self._picture.freezable, self._picture.namespaces),)
+        order = order_of(request, decision, self._bus.clock.now_ms(), newest)
         ids = [await self._write(scope, order) for scope in scopes]
         return OrderReply(event_id=ids[0])
 
@@ -113,13 +118,18 @@ class ConsoleApi:
             return known[0] if known else None
         return next((one for one in known if one.id == decision_id), None)
 
-    async def _explained(self, decision: Decision) -> ExplainedDecision:
+    async def _explained(self, decision: Decision, is_last: bool) -> ExplainedDecision:
         answers = [
             answer
             for target in decision.targets
             for answer in await stored_answers(self._bus, target)
         ]
-        return decision.explained(answers)
+        explained = decision.explained(answers)
+        if not is_last:
+            return explained
+        standing = await standing_of(self._bus, self._picture, decision)
+        demand = await demand_of(self._bus, decision)
+        return explained.model_copy(update={"standing": standing, "demand": demand})
 
     async def _write(self, scope: ObjectKey, order: Order) -> str:
         """Store an order, under an id that two consoles would both give it."""
@@ -130,9 +140,11 @@ class ConsoleApi:
         await self._bus.publish(self._bus.event(order, scope, id=id_))
         return id_
 
-    def _policy_of(self, key: ObjectKey) -> ObjectKey | None:
-        intent = self._picture.settled.owners.get(key)
-        return intent.owner.key if intent else None
+    def _undecided(self, key: ObjectKey) -> tuple[Problem, ...]:
+        """Why nothing was decided about a target or policy."""
+        policies = self._picture.settled.policies_of(key)
+        blocked = [one for policy in (key, *policies) for one in self._picture.problems(policy)]
+        return tuple(blocked) or (_undecided(key, policies[0] if policies else None),)
 
 
 def _that_fit(decisions: list[ExplainedDecision]) -> list[ExplainedDecision]:

@@ -32,11 +32,10 @@ async def stored_decisions(bus: Bus, key: ObjectKey, event_type: str, limit: int
     return (await _read(bus, key, event_type, Start.everything()))[:limit]
 
 
-async def stored_answers(bus: Bus, target: ObjectKey) -> list[ScalingApplied]:
+async def stored_answers(bus: Bus, target: ObjectKey) -> list[Received[EventData]]:
     """What became of the decisions about a target, oldest first, as far as the log goes back."""
     follower = _follower(bus, ScalingApplied.event_type, target, Start.everything())
-    events = await _events(bus, follower)
-    return [event.data for event in events if isinstance(event.data, ScalingApplied)]
+    return await _events(bus, follower)
 
 
 async def _read(bus: Bus, key: ObjectKey, event_type: str, start: Start) -> list[Decision]:

@@ -18,6 +18,9 @@ FOLDED = (
     "metrics.sampled",
     "route.published",
     "route.acknowledged",
+    "scaling.refused",
+    "control.frozen",
+    "control.thawed",
     *DECISION_TYPES,
 )
 

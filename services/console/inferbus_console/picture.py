@@ -11,12 +11,16 @@ from inferbus_console.policy_rows import target_rows
 from inferbus_console.traffic import Traffic
 from inferbus_contracts.api.console import RouterRow, TopReply
 from inferbus_contracts.base import EventData
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.events.control import Order
 from inferbus_contracts.events.demand import DemandObserved
 from inferbus_contracts.events.metrics import MetricsSampled, TargetSample
 from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished
+from inferbus_contracts.events.scaling import ScalingRefused
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+from inferbus_contracts.orders import Freeze, Orders
 from inferbus_contracts.scaling.settlement import PolicyObjects, Settled
 from inferbus_shared.bus.messages import Received
 
@@ -28,6 +32,8 @@ class Picture:
         self.decisions = DecisionLog()
         self._traffic = Traffic()
         self._policies = PolicyObjects()
+        self._orders = Orders()
+        self._refused: dict[ObjectKey, ScalingRefused] = {}
         self._objects: set[ObjectKey] = set()
         self._workloads: dict[ObjectKey, WorkloadObserved] = {}
         self._samples: dict[ObjectKey, TargetSample] = {}
@@ -48,6 +54,10 @@ class Picture:
             self._samples |= {ObjectKey.parse(one.target): one for one in data.targets}
         elif isinstance(data, DemandObserved):
             self._traffic.take(event.key, data)
+        elif isinstance(data, Order):
+            self._orders.take(event.key, data, event.time_ms)
+        elif isinstance(data, ScalingRefused):
+            self._refused[event.key] = data
         elif isinstance(data, RouteAcknowledged):
             self._routers[event.key] = (data, event.time_ms)
         elif isinstance(data, RoutePublished):
@@ -58,14 +68,32 @@ class Picture:
         """Which policy scales what."""
         return self._policies.settled
 
+    def freeze(self, target: ObjectKey, now_ms: int) -> Freeze | None:
+        """The widest freeze in force for a target."""
+        return self._orders.freeze(target, now_ms, self.settled.policies_of(target))
+
+    def problems(self, policy: ObjectKey) -> tuple[Problem, ...]:
+        """Why nothing is decided by a policy."""
+        refused = self._refused.get(policy)
+        return (*self.settled.problems.get(policy, ()), *(refused.problems if refused else ()))
+
     @property
     def namespaces(self) -> frozenset[str]:
         """Every namespace with an object in it."""
         return frozenset(key.namespace for key in self._objects) - {NO_NAMESPACE}
 
-    def scalable(self, word: str) -> ObjectKey:
-        """The workload, or the role of one, that `word` names. Raises `ProblemsError`."""
-        return resolve(word, self._targets())
+    def freezable(self, word: str) -> ObjectKey:
+        """The workload, the role of one, or the policy that `word` names. Raises `ProblemsError`.
+
+        A bare name means the workload; a policy of that name is named with its kind.
+        """
+        targets = self._targets()
+        try:
+            return resolve(word, targets)
+        except ProblemsError as error:
+            if error.problems[0].code is not ErrorCode.NOT_FOUND:
+                raise
+            return resolve(word, targets | self._policy_keys())
 
     def decided(self, word: str) -> ObjectKey:
         """What a question about decisions means: a target or a policy. Raises `ProblemsError`.

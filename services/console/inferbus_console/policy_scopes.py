@@ -1,4 +1,4 @@
-"""What an order is about: everything, a namespace, or one target."""
+"""What an order is about: everything, a namespace, a policy, or one target."""
 
 from collections.abc import Callable, Collection
 
@@ -10,10 +10,10 @@ from inferbus_contracts.orders import NAMESPACE_SCOPE, PLATFORM, namespace_scope
 def scope_of(
     word: str, target: Callable[[str], ObjectKey], namespaces: Collection[str]
 ) -> ObjectKey:
-    """The scope that `word` names: `Platform/_/all`, `Namespace/_/<name>`, or a target.
+    """The scope that `word` names: `Platform/_/all`, `Namespace/_/<name>`, or a target or policy.
 
-    `target` finds a target by its name and raises `ProblemsError` when there is none. A namespace
-    without objects is refused: a freeze with a spelling mistake would freeze nothing.
+    `target` finds one of the latter two by its name and raises `ProblemsError` when there is none.
+    A namespace without objects is refused: a freeze with a spelling mistake would freeze nothing.
     """
     if word == str(PLATFORM):
         return PLATFORM

@@ -155,11 +155,13 @@ async def test_orders_are_written_once_and_in_their_order(nats_server: NatsServe
             assert frozen is not None
             assert frozen.id == written[-1]
 
-            await order(people, OrderVerb.APPROVE, str(TARGET), ids[0])
+            with pytest.raises(ProblemsError, match=f"superseded by {ids[1]}"):
+                await order(people, OrderVerb.APPROVE, str(TARGET), ids[0])
+            await order(people, OrderVerb.APPROVE, str(TARGET), ids[1])
             approved = await people.last("control.approved", TARGET)
             assert approved is not None
             assert isinstance(approved.data, ControlApproved)
-            assert approved.data.decision_id == ids[0]
+            assert approved.data.decision_id == ids[1]
             with pytest.raises(ProblemsError, match="no such decision"):
                 await order(people, OrderVerb.APPROVE, str(TARGET), "another")
             with pytest.raises(ProblemsError, match="nothing of that name"):

@@ -4,6 +4,7 @@ import pytest
 
 from inferbus_console.policy_orders import order_of
 from inferbus_contracts.api.console import OrderRequest, OrderVerb
+from inferbus_contracts.envelope import LATEST_TIME_MS
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.events.control import ControlApproved, ControlFrozen, ControlThawed
 from services.console.tests.console_builders import MIX, TARGET, allocated, decided, decision
@@ -46,6 +47,12 @@ def test_an_order_that_is_over_already_is_refused() -> None:
     assert (code, field) == (ErrorCode.VALUE_OUT_OF_RANGE, "untilMs")
 
 
+def test_an_order_ends_at_a_time_that_can_be_told() -> None:
+    code, field, message = refusal(request(OrderVerb.FREEZE, until_ms=LATEST_TIME_MS + 1))
+    assert (code, field) == (ErrorCode.VALUE_OUT_OF_RANGE, "untilMs")
+    assert "9999" in message
+
+
 def test_only_a_decision_that_waits_can_be_approved() -> None:
     assert refusal(request(OrderVerb.APPROVE))[0] is ErrorCode.NOT_FOUND
     automatic = decision(decided(apply="auto"), TARGET, 7)
@@ -54,6 +61,21 @@ def test_only_a_decision_that_waits_can_be_approved() -> None:
     assert "mode is auto" in message
 
 
-def test_a_mix_can_be_approved() -> None:
+def test_the_approval_of_a_mix_says_under_which_policy_it_stands() -> None:
     mix = decision(allocated({TARGET: (1, 2)}, apply="approve"), MIX, 8)
-    assert isinstance(order_of(request(OrderVerb.APPROVE), mix, NOW_MS), ControlApproved)
+    approved = order_of(request(OrderVerb.APPROVE), mix, NOW_MS)
+    assert isinstance(approved, ControlApproved)
+    assert (approved.decision_id, approved.policy) == (mix.id, str(MIX))
+    single = order_of(request(OrderVerb.APPROVE), WAITING, NOW_MS, WAITING)
+    assert isinstance(single, ControlApproved)
+    assert single.policy is None
+
+
+def test_a_decision_that_was_superseded_is_not_approved() -> None:
+    newer = decision(decided(desired=9, apply="approve"), TARGET, 8)
+    with pytest.raises(ProblemsError) as told:
+        order_of(request(OrderVerb.APPROVE), WAITING, NOW_MS, newer)
+    (problem,) = told.value.problems
+    assert (problem.code, problem.value) == (ErrorCode.CONFLICT, WAITING.id)
+    assert newer.id in problem.message
+    assert "inferbus why" in problem.remedy

@@ -113,11 +113,14 @@ def tombstone(key: ObjectKey) -> SpecChanged:
     return SpecChanged(uid=f"uid of {key}", generation=1, digest="d", deleted=True, object={})
 
 
-def test_only_targets_can_be_frozen(picture: Picture) -> None:
-    assert picture.scalable("chat") == TARGET
+def test_targets_and_policies_can_be_frozen(picture: Picture) -> None:
+    assert picture.freezable("chat") == TARGET
+    assert picture.freezable("autoscalingpolicy/chat") == POLICY
+    assert picture.freezable("mix") == MIX
     with pytest.raises(ProblemsError) as told:
-        picture.scalable("mix")
+        picture.freezable("nobody")
     assert told.value.problems[0].code is ErrorCode.NOT_FOUND
+    assert str(MIX) in told.value.problems[0].remedy
 
 
 def test_namespaces_are_those_with_objects(picture: Picture) -> None:

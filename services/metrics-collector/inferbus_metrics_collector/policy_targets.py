@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.events.metrics import OUTPUT_TOKENS, WAITING_REQUESTS
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import OBJECTIVE, Aggregations
+from inferbus_contracts.resources.annotations import Aggregations
 from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_contracts.scaling.settlement import Settled
@@ -77,8 +77,8 @@ def _target(intent: ScalingIntent, target: IntentTarget, ways: Aggregations) -> 
     reader = MetricReader(
         owner=intent.owner.key, place=target.field, role=target.key.role, aggregations=ways
     )
-    metrics = tuple(_metric(reader, metric, target) for metric in _metrics(intent, target))
-    if not metrics and _is_by_objective(intent, target):
+    metrics = tuple(_metric(reader, metric, target) for metric in intent.metrics_of(target))
+    if intent.by_objective(target):
         metrics = tuple(reader.of_objective(name, target.target) for name in OBJECTIVE_FAMILIES)
     return TargetPlan(
         key=target.key, metrics=metrics, beside=_beside(metrics) if intent.mix else ()
@@ -97,19 +97,6 @@ def _beside(metrics: Sequence[PodMetric | PrometheusMetric]) -> tuple[PodMetric,
             (WAITING_REQUESTS, "kthena:num_requests_waiting"),
         )
     )
-
-
-def _metrics(intent: ScalingIntent, target: IntentTarget) -> Sequence[PolicyMetric]:
-    """A role may bring its own; one with fixed replicas has nothing to decide, yet is reported."""
-    if target.role is None:
-        return intent.body.metrics
-    return () if target.role.fixed else target.role.metrics or intent.body.metrics
-
-
-def _is_by_objective(intent: ScalingIntent, target: IntentTarget) -> bool:
-    """Whether the objective alone says how to scale; of fixed replicas it says nothing."""
-    is_fixed = target.role is not None and target.role.fixed
-    return OBJECTIVE in intent.annotations and not is_fixed
 
 
 def _metric(

@@ -37,7 +37,9 @@ class FactFold:
         intent = self._intent(state_key)
         if intent is None:
             return Facts(policy=None, settings=self._settings)
-        frozen = (item.key for item in intent.targets if self._orders.freeze(item.key, now_ms))
+        policies = (intent.owner.key, intent.policy.key)
+        targets = (item.key for item in intent.targets)
+        frozen = (key for key in targets if self._orders.freeze(key, now_ms, policies))
         return Facts(
             policy=PolicyFacts(
                 key=str(intent.owner.key),

@@ -44,6 +44,10 @@ class Placement:
     """When the optimum will be taken instead, if nothing changes."""
 
 
+CUT_OFF = "search cut off"
+"""Stands in the detail of a step where the least cost isn't proven to be the least."""
+
+
 def place(
     demand: Demand,
     current: tuple[int, ...],
@@ -199,7 +203,7 @@ def _capacity_step(choices: list[Choice], needed: Fraction, served: Fraction) ->
 def _switching_step(optimum: Mix, chosen: Mix, bargain: Bargain) -> LimiterStep:
     detail = f"optimum costs {bargain.extra} less, starting it {bargain.switching} ms times cost"
     if not (optimum.proven and chosen.proven):
-        detail += "; search cut off"
+        detail += f"; {CUT_OFF}"
     return LimiterStep(
         name=Limiter.STABILISATION,
         before=sum(optimum.replicas),

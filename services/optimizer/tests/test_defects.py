@@ -2,6 +2,9 @@
 
 Each is told in both directions: against upstream's block order where that has it, and by a line of
 `optimizer_mutants` that brings it back where the block order hasn't.
+
+D26: costExpansionRatePercent is described as what may be spent, and only orders blocks. Here it is
+what stability may cost; compat mode still has the block order.
 """
 
 from dataclasses import replace
@@ -22,6 +25,7 @@ from inferbus_contracts.resources.annotations import Compat
 from inferbus_contracts.scaling.settlement import PolicyObjects
 from inferbus_optimizer.core import decide
 from inferbus_optimizer.events import Demanded, demanded
+from inferbus_optimizer.facts import Facts
 from inferbus_optimizer.outcomes import Allocate
 from inferbus_optimizer.policy_compat_blocks import MixTarget, allocate, blocks
 from inferbus_optimizer.policy_exact import Choice, cheapest, running_cost
@@ -30,7 +34,7 @@ from inferbus_optimizer.policy_switching import Regret
 from inferbus_optimizer.state import MixState
 from services.autoscaler.tests.builders import T0 as SAMPLED_MS
 from services.autoscaler.tests.builders import mix_facts, mix_sample
-from services.optimizer.tests.builders import A100, H100, T0, demand, facts, option
+from services.optimizer.tests.builders import A100, H100, START_MS, T0, Mixer, demand, facts, option
 
 POLICY = ObjectKey("AutoscalingPolicy", "default", "mix")
 
@@ -104,6 +108,40 @@ def test_as_d23_a_share_names_the_object_and_generation_it_was_computed_from() -
         (f"uid of {H100}", 7),
         ("another", 1),
     ]
+
+
+def under(compat: bool) -> Facts:
+    the_facts = facts()
+    assert the_facts.policy is not None
+    policy = the_facts.policy
+    return facts(policy=type(policy)(key=policy.key, uid=policy.uid, digest="d", compat=compat))
+
+
+@pytest.mark.parametrize(
+    ("compat", "rate", "at_once"),
+    [
+        (False, 0, (2, 1)),
+        (False, 200, (0, 8)),
+        (True, 0, (0, 8)),
+        (True, 200, (4, 4)),
+    ],
+)
+def test_as_d26_the_rate_is_what_stability_may_cost(
+    compat: bool, rate: int, at_once: tuple[int, int]
+) -> None:
+    """Eight A100 serve 8 units, and so do two H100 and one A100 for half the cost."""
+    mixer = Mixer(0, 8)
+    mixer.changes = {"policy": under(compat).policy}
+    assert mixer.demand(8.0, rate_percent=rate) == at_once
+
+
+@pytest.mark.parametrize(("compat", "later"), [(False, (2, 1)), (True, (4, 4))])
+def test_as_d26_the_budget_runs_up_with_time(compat: bool, later: tuple[int, int]) -> None:
+    mixer = Mixer(0, 8)
+    mixer.changes = {"policy": under(compat).policy}
+    mixer.demand(8.0)
+    mixer.advance(10 * START_MS)
+    assert (mixer.demand(8.0)) == later
 
 
 def test_as_d28_sums_of_many_replicas_do_not_overflow() -> None:

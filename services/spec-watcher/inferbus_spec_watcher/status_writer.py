@@ -4,13 +4,16 @@ Invariant: a status is computed of the object as it stands when it is written, a
 says the same already is not written.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from inferbus_contracts.base import EventData
-from inferbus_contracts.events.metrics import MetricsAssessed
+from inferbus_contracts.events.control import ControlFrozen, ControlThawed, Order
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled
 from inferbus_contracts.events.route import RoutesResolved
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Orders
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.messages import Received
@@ -24,9 +27,18 @@ from inferbus_spec_watcher.ownership import Ownership
 from inferbus_spec_watcher.policies import POLICY_KINDS, Policies
 from inferbus_spec_watcher.status.decisions import DECISION_FACTS, Decisions
 from inferbus_spec_watcher.status.render import STATUS_KINDS, render
+from inferbus_spec_watcher.status.samples import Samples
+from inferbus_spec_watcher.status.scaling_conditions import next_look_ms
 from inferbus_spec_watcher.status.view import View
 
-FACTS = (RoutesResolved.event_type, MetricsAssessed.event_type, *DECISION_FACTS)
+FACTS = (
+    RoutesResolved.event_type,
+    *DECISION_FACTS,
+    MetricsSampled.event_type,
+    MetricsAssessed.event_type,
+    ControlFrozen.event_type,
+    ControlThawed.event_type,
+)
 """What others say that a status is computed from."""
 
 
@@ -55,6 +67,8 @@ class StatusWriter:
         self._resolved: dict[ObjectKey, RoutesResolved] = {}
         self._assessed: dict[ObjectKey, MetricsAssessed] = {}
         self._decisions = Decisions()
+        self._samples = Samples()
+        self._orders = Orders()
         self._settled: Settled | None = None
         store.on_change(self._changed)
         ownership.on_child_change(self._look_at)
@@ -66,16 +80,19 @@ class StatusWriter:
         if isinstance(event.data, RoutesResolved):
             self._resolved[event.key] = event.data
             self._look_at(event.key)
-            return
-        if isinstance(event.data, MetricsAssessed):
+        elif isinstance(event.data, MetricsAssessed):
             self._assessed[event.key] = event.data
-            self._look_at(event.key)
-            for intent in self._policies.settled.intents:
-                if intent.owner.key == event.key:
-                    self._look_at(intent.policy.key)
-            return
-        for target in self._decisions.take(event.key, event.data, event.time_ms):
-            self._look_at_scalers(target.owner)
+            self._look_at_owner(event.key)
+        elif isinstance(event.data, Order):
+            self._orders.take(event.key, event.data, event.time_ms)
+            self._look_at_policies()
+        elif isinstance(event.data, MetricsSampled):
+            self._look_at_all_scalers(self._samples.take(event.data))
+        else:
+            decisions = self._decisions
+            self._look_at_all_scalers(
+                decisions.take(event.key, event.data, event.time_ms, event.id)
+            )
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -101,9 +118,12 @@ class StatusWriter:
         if settled is self._settled:
             return
         self._settled = settled
+        self._look_at_policies()
+
+    def _look_at_policies(self) -> None:
         for kind in POLICY_KINDS:
-            for other, _ in self._store.items(kind):
-                self._look_at(other)
+            for key, _ in self._store.items(kind):
+                self._look_at(key)
 
     def _look_at(self, key: ObjectKey) -> None:
         if self._started and key.kind in STATUS_KINDS:
@@ -114,14 +134,36 @@ class StatusWriter:
             if key.owner == target:
                 self._look_at(intent.owner.key)
 
-    async def _write(self, key: ObjectKey) -> None:
-        if self._membership.is_active:
-            await self._applier.update_status(key, partial(self._render, key))
+    def _look_at_owner(self, owner: ObjectKey) -> None:
+        """Look at a policy or binding, and at the policy that it applies."""
+        self._look_at(owner)
+        for intent in self._policies.settled.intents:
+            if intent.owner.key == owner:
+                self._look_at(intent.policy.key)
+
+    def _look_at_all_scalers(self, targets: Iterable[ObjectKey]) -> None:
+        for target in targets:
+            self._look_at(target)
+            self._look_at_scalers(target.owner)
+
+    async def _write(self, key: ObjectKey) -> float | None:
+        """Write one status; after how many real seconds it changes by itself."""
+        if not self._membership.is_active:
+            return None
+        await self._applier.update_status(key, partial(self._render, key))
+        if key.kind not in POLICY_KINDS:
+            return None
+        intents = [one for one in self._policies.settled.intents if one.owner.key == key]
+        view = self._view()
+        due_ms = next_look_ms(intents, view)
+        return None if due_ms is None else (due_ms - view.now_ms) / 1000 / self._clock.anchor.rate
 
     def _render(self, key: ObjectKey, stored: StoredObject) -> dict[str, Any] | None:
-        return render(key, stored, self._view(), self._clock.now_ms())
+        view = self._view()
+        return render(key, stored, view, view.now_ms)
 
     def _view(self) -> View:
+        now_ms, settled = self._clock.now_ms(), self._policies.settled
         return View(
             get=self._store.get,
             children=self._ownership.children,
@@ -129,6 +171,13 @@ class StatusWriter:
             resolved=self._resolved.get,
             wanted=self._decisions.wanted,
             scaled=self._decisions.scaled,
+            answer=self._decisions.answer,
+            demand=self._decisions.demand,
+            measured=self._samples.metrics,
+            sampled_ms=self._samples.taken_ms,
             assessed=self._assessed.get,
-            settled=self._policies.settled,
+            refused=self._decisions.refused,
+            freeze=lambda key: self._orders.freeze(key, now_ms, settled.policies_of(key)),
+            settled=settled,
+            now_ms=now_ms,
         )

@@ -5,17 +5,19 @@ from typing import Any
 
 from inferbus_contracts.admission import admit
 from inferbus_contracts.conditions import condition
-from inferbus_contracts.events.metrics import MetricsAssessed
+from inferbus_contracts.events.metrics import MetricsAssessed, MetricsSampled, TargetSample
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
-from inferbus_contracts.events.scaling import Mode
+from inferbus_contracts.events.scaling import Mode, ScalingRefused
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.orders import Orders
 from inferbus_contracts.scaling.intent_reading import read_policy_object
 from inferbus_contracts.scaling.settlement import PolicyObjects
 from inferbus_shared.objects.picture import StoredObject, controller_uid
 from inferbus_spec_watcher.policies import POLICY_KINDS
 from inferbus_spec_watcher.policy_objects import set_status
 from inferbus_spec_watcher.status.render import render
-from inferbus_spec_watcher.status.view import Scaled, Verdict, View, Wanted
+from inferbus_spec_watcher.status.samples import Samples
+from inferbus_spec_watcher.status.view import Answer, Demand, Scaled, Verdict, View, Wanted
 
 Document = dict[str, Any]
 
@@ -32,6 +34,12 @@ class World:
         self.resolved: dict[ObjectKey, RoutesResolved] = {}
         self.wanted: dict[ObjectKey, Wanted] = {}
         self.scaled: dict[ObjectKey, Scaled] = {}
+        self.answers: dict[ObjectKey, Answer] = {}
+        self.demands: dict[ObjectKey, Demand] = {}
+        self.refused: dict[ObjectKey, ScalingRefused] = {}
+        self.samples = Samples()
+        self.orders = Orders()
+        self.now_ms = NOW_MS
         self.assessed: dict[ObjectKey, MetricsAssessed] = {}
 
     def put(
@@ -77,6 +85,12 @@ class World:
         """A decider wants so many replicas."""
         self.wanted[target] = Wanted(uid or str(target.owner), replicas, mode, NOW_MS)
 
+    def sampled(self, *targets: TargetSample, at_ms: int = NOW_MS) -> None:
+        """The collector sampled these."""
+        self.samples.take(
+            MetricsSampled(policy="p", taken_at_ms=at_ms, window_ms=1, targets=list(targets))
+        )
+
     @property
     def view(self) -> View:
         """What the renderers see."""
@@ -85,6 +99,7 @@ class World:
             if key.kind in POLICY_KINDS:
                 item = read_policy_object(key, stored.uid, stored.generation, stored.object)
                 policies.put(item)
+        settled = policies.settled
         return View(
             get=self.objects.get,
             children=self._children,
@@ -92,12 +107,20 @@ class World:
             resolved=self.resolved.get,
             wanted=self.wanted.get,
             scaled=self.scaled.get,
+            answer=self.answers.get,
+            demand=self.demands.get,
+            measured=self.samples.metrics,
+            sampled_ms=self.samples.taken_ms,
             assessed=self.assessed.get,
-            settled=policies.settled,
+            refused=self.refused.get,
+            freeze=lambda key: self.orders.freeze(key, self.now_ms, settled.policies_of(key)),
+            settled=settled,
+            now_ms=self.now_ms,
         )
 
     def status(self, key: ObjectKey, now_ms: int = NOW_MS) -> Document:
         """The status that an object is given now, as it is stored then."""
+        self.now_ms = now_ms
         stored = self.objects[key]
         rendered = render(key, stored, self.view, now_ms)
         if rendered is not None:

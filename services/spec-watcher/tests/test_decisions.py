@@ -70,7 +70,8 @@ def test_roles_of_a_workload_are_targets_of_their_own() -> None:
 def test_only_what_was_applied_changed_the_target() -> None:
     decisions = Decisions()
     for outcome in set(ApplyOutcome) - {ApplyOutcome.APPLIED}:
-        assert decisions.take(CHAT, applied(outcome), 1) == []
+        assert decisions.take(CHAT, applied(outcome), 1) == [CHAT]
+        assert decisions.take(CHAT, applied(outcome), 2) == [], "the same answer is no news"
     assert decisions.scaled(CHAT) is None
     assert decisions.take(CHAT, applied(ApplyOutcome.APPLIED), 7) == [CHAT]
     scaled = decisions.scaled(CHAT)

@@ -73,6 +73,9 @@ def test_a_binding_names_its_target_from_how_many_to_how_many() -> None:
         "Accepted": ("True", "Accepted"),
         "Ready": ("True", "Reconciled"),
         "TargetFound": ("True", "TargetFound"),
+        "AbleToScale": ("True", "ReadyForNewScale"),
+        "ScalingActive": ("False", "NoSamples"),
+        "ScalingLimited": ("False", "DesiredWithinRange"),
     }
     target = {"name": "chat", "currentReplicas": 3, "desiredReplicas": 3}
     assert world.status(key)["homogeneousStatus"] == target
@@ -162,7 +165,7 @@ def test_a_binding_whose_policy_went_says_so_and_keeps_what_is_known_of_its_targ
     assert "homogeneousStatus" not in world.status(key)
 
 
-def test_of_two_on_one_target_the_younger_says_that_it_lost() -> None:
+def test_as_d23_of_two_on_one_target_the_younger_says_that_it_lost() -> None:
     world, key = single()
     old, young = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
     world.put(binding(created=old))
@@ -237,7 +240,7 @@ def in_proportion(world: World, role: str, before: int, after: int, detail: str 
     target = CHAT._replace(role=role)
     step = LimiterStep(name=Limiter.RATIO, before=before, after=after, detail=detail)
     world.decided(target, after)
-    world.wanted[target] = replace(world.wanted[target], ratio=step)
+    world.wanted[target] = replace(world.wanted[target], steps=(step,))
 
 
 def test_as_t101_a_role_that_grew_for_the_other_s_sake_is_told_as_adjusted() -> None:

@@ -1,5 +1,6 @@
 """Decisions become scale requests, or the reason why not; each is answered by scaling.applied."""
 
+import asyncio
 import logging
 
 from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
@@ -14,26 +15,30 @@ from inferbus_contracts.events.scaling import (
     ScalingDecided,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Orders
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.fate import Reject, Retry
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.objects.client import ObjectClient
+from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.policy_scaling import (
     ScaleDecision,
     ScaleTarget,
     applied,
     decide_scale,
-    from_allocated,
-    from_decided,
+    decisions_in,
     read_target,
+    superseded,
 )
 from inferbus_workload_reconciler.ports import Substrate
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 
 log = logging.getLogger("inferbus.workload-reconciler")
 
 RETRY_SECONDS = 1.0
+
+LONGEST_ORDER_DELAY_SECONDS = 0.9
+"""How long a request may be under way after orders were looked at: they hold within a second."""
 
 
 class DecisionHandler:
@@ -44,22 +49,21 @@ class DecisionHandler:
         bus: Bus,
         substrate: Substrate,
         client: ObjectClient,
-        orders: Orders,
+        orders: OrderBook,
+        metrics: ReconcilerMetrics,
         guard: Guard | None = None,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
         self._client = client
         self._orders = orders
+        self._metrics = metrics
         self._guard = guard or Guard()
 
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""
-        if isinstance(event.data, ScalingDecided):
-            cause = event.envelope.causation_id
-            await self._carry_out(event, from_decided(event.id, event.key, event.data, cause))
-        elif isinstance(event.data, ScalingAllocated):
-            for decision in from_allocated(event.id, event.data):
+        if isinstance(event.data, ScalingDecided | ScalingAllocated):
+            for decision in _decisions_in(event):
                 await self._carry_out(event, decision)
         elif isinstance(event.data, ControlApproved):
             await self._approved(event, event.data)
@@ -67,50 +71,85 @@ class DecisionHandler:
             raise Reject(f"no rule for {event.envelope.type}")
 
     async def _approved(self, event: Received[EventData], order: ControlApproved) -> None:
-        self._orders.take(event.key, order, event.time_ms)
-        decided = await self._bus.last(ScalingDecided.event_type, event.key)
-        if decided is None or decided.id != order.decision_id:
-            raise Reject(f"{order.decision_id} is not the last decision about {event.key}")
-        assert isinstance(decided.data, ScalingDecided)
-        cause = decided.envelope.causation_id
-        await self._carry_out(event, from_decided(decided.id, event.key, decided.data, cause))
+        self._orders.take(event)
+        last = await self._last_decision(event.key, order.policy)
+        if last is not None and last.decision_id == order.decision_id:
+            await self._carry_out(event, last)
+            return
+        target = await self._target(event.key)
+        if target is not None:
+            await self._answer(event, event.key, superseded(order.decision_id, last, target))
+
+    async def _last_decision(self, target: ObjectKey, policy: str | None) -> ScaleDecision | None:
+        """The last decision about a target; that of a mix stands under its policy."""
+        if policy:
+            last = await self._bus.last(ScalingAllocated.event_type, ObjectKey.parse(policy))
+        else:
+            last = await self._bus.last(ScalingDecided.event_type, target)
+        found = _decisions_in(last) if last else ()
+        return next((one for one in found if one.target == target), None)
 
     async def _carry_out(self, event: Received[EventData], decision: ScaleDecision) -> None:
         if event.deliveries > 1 and await self._is_answered(event, decision.target):
             return
-        told = await self._outcome(decision)
+        answer = await self._outcome(decision)
         for _ in decision.companions:
-            if told.outcome is ApplyOutcome.CONFLICT:  # perhaps a companion, at this very moment
-                told = await self._outcome(decision)
-        if told.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
+            if answer.outcome is ApplyOutcome.CONFLICT:  # perhaps a companion, at this very moment
+                answer = await self._outcome(decision)
+        if answer.outcome not in (ApplyOutcome.APPLIED, ApplyOutcome.UNCHANGED):
             log.info(
                 "decision not applied",
-                extra={"target": decision.target, "outcome": told.outcome.value},
+                extra={"target": decision.target, "outcome": answer.outcome.value},
             )
-        key = decision.target
-        # The outcome is left out: handled a second time, an applied decision looks unchanged.
-        id_ = event_id(ScalingApplied.event_type, key, f"{decision.decision_id}|{event.id}")
-        await self._bus.publish(self._bus.event(told, key, id=id_, cause=event))
+        await self._answer(event, decision.target, answer)
 
     async def _outcome(self, decision: ScaleDecision) -> ScalingApplied:
         """What becomes of a decision about the target as it stands; raises `Retry`."""
         target = await self._target(decision.target)
-        refusal = self._guard.refusal(decision, target) if target else ""
-        now_ms = self._bus.clock.now_ms()
-        wanted = decide_scale(decision, target, self._orders, now_ms, refusal)
+        wanted = self._wanted(decision, target)
+        if isinstance(wanted, ScaleRequest) or wanted.outcome is ApplyOutcome.FROZEN:
+            await self._orders.confirm(decision.target)
+            wanted = self._wanted(decision, target)
         if isinstance(wanted, ScalingApplied):
             return wanted
         assert target is not None
-        return applied(decision, target, await self._scaled(decision, wanted))
+        return applied(decision, target, await self._scale(decision, wanted))
 
-    async def _scaled(self, decision: ScaleDecision, wanted: ScaleRequest) -> ScaleReply:
+    def _wanted(
+        self, decision: ScaleDecision, target: ScaleTarget | None
+    ) -> ScaleRequest | ScalingApplied:
+        return decide_scale(
+            decision,
+            target,
+            self._orders.orders,
+            self._bus.clock.now_ms(),
+            policies=self._orders.policies_of(decision.target),
+            together=self._orders.decided_with(decision.target),
+            refusal=self._guard.refusal(decision, target) if target else "",
+        )
+
+    async def _scale(self, decision: ScaleDecision, request: ScaleRequest) -> ScaleReply:
+        """Ask once, and only as long as an order may be late: then orders are looked at anew."""
         self._guard.grant(decision)
-        reply = await self._substrate.scale(wanted)
+        try:
+            async with asyncio.timeout(LONGEST_ORDER_DELAY_SECONDS):
+                reply = await self._substrate.scale(request)
+        except TimeoutError as error:
+            self._guard.withdraw(decision)
+            raise Retry(RETRY_SECONDS, f"{request.key} could not be scaled in time") from error
         if reply.problems:
             self._guard.withdraw(decision)
         if any(problem.code in _TRANSIENT for problem in reply.problems):
             raise Retry(RETRY_SECONDS, str(reply.problems[0]))
         return reply
+
+    async def _answer(
+        self, event: Received[EventData], target: ObjectKey, answer: ScalingApplied
+    ) -> None:
+        # The outcome is left out: handled a second time, an applied decision looks unchanged.
+        id_ = event_id(ScalingApplied.event_type, target, f"{answer.decision_id}|{event.id}")
+        await self._bus.publish(self._bus.event(answer, target, id=id_, cause=event))
+        self._metrics.answered(answer.outcome, self._bus.clock.now_ms() - event.time_ms)
 
     async def _is_answered(self, event: Received[EventData], target: ObjectKey) -> bool:
         """Whether only the acknowledgement was lost; the server forgets ids after two minutes."""
@@ -125,6 +164,10 @@ class DecisionHandler:
                 return None
             raise Retry(RETRY_SECONDS, str(error)) from error
         return read_target(document, key)
+
+
+def _decisions_in(event: Received[EventData]) -> tuple[ScaleDecision, ...]:
+    return decisions_in(event.id, event.key, event.data, event.envelope.causation_id)
 
 
 _TRANSIENT = frozenset(

@@ -7,11 +7,12 @@ Invariant: a request is conditional on the very object and generation that the d
 from, so a stale decision changes nothing; and nothing is scaled in a frozen scope.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
+from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.events.scaling import (
@@ -81,6 +82,17 @@ def from_allocated(decision_id: str, event: ScalingAllocated) -> Iterator[ScaleD
         )
 
 
+def decisions_in(
+    decision_id: str, key: ObjectKey, data: EventData, cause: str
+) -> tuple[ScaleDecision, ...]:
+    """The decisions in an event about `key` that follows from `cause`; none in other types."""
+    if isinstance(data, ScalingDecided):
+        return (from_decided(decision_id, key, data, cause),)
+    if isinstance(data, ScalingAllocated):
+        return tuple(from_allocated(decision_id, data))
+    return ()
+
+
 def read_target(document: Mapping[str, Any], target: ObjectKey) -> ScaleTarget:
     """The target in a stored object: the whole object, or one role of it."""
     metadata, spec = document["metadata"], document["spec"]
@@ -102,14 +114,19 @@ def decide_scale(
     target: ScaleTarget | None,
     orders: Orders,
     now_ms: int,
+    *,
+    policies: Iterable[ObjectKey] = (),
+    together: Iterable[ObjectKey] = (),
     refusal: str = "",
 ) -> ScaleRequest | ScalingApplied:
     """The request to make, or what became of the decision without one.
 
-    `target` is None when the object doesn't exist; `now_ms` is virtual time; `refusal` says which
-    bound or budget the decision breaks (`policy_guard`). A target that already
-    has the number is never a conflict, whatever else changed about it; where this very decision
-    gave it that number, it was applied, though nobody heard of it.
+    `target` is None when the object doesn't exist; `now_ms` is virtual time; `policies` are those
+    that scale the target; a freeze of any of `together`, the roles that are decided about together
+    with it, holds it too; `refusal` says which bound or budget the decision breaks
+    (`policy_guard`). A target that already has the number is never a conflict, whatever else
+    changed about it; where this very decision gave it that number, it was applied, though nobody
+    heard of it.
     """
     if target is None:
         return _outcome(decision, ApplyOutcome.FAILED, None, "the target doesn't exist")
@@ -124,10 +141,10 @@ def decide_scale(
     if target.replicas == decision.replicas:
         own = target.decision_id == decision.decision_id
         return _outcome(decision, ApplyOutcome.APPLIED if own else ApplyOutcome.UNCHANGED, target)
-    freeze = orders.freeze(decision.target, now_ms)
+    held = (orders.freeze(key, now_ms, policies) for key in (decision.target, *together))
+    freeze = next(filter(None, held), None)
     if freeze is not None:
-        message = f"{freeze.scope} is frozen by {freeze.order.who}: {freeze.order.why}"
-        return _outcome(decision, ApplyOutcome.FROZEN, target, message)
+        return _outcome(decision, ApplyOutcome.FROZEN, target, str(freeze))
     if refusal:
         return _outcome(decision, ApplyOutcome.FAILED, target, refusal)
     if decision.apply == "approve" and not orders.approves(
@@ -142,6 +159,23 @@ def decide_scale(
         replicas=decision.replicas,
         decision_id=decision.decision_id,
         preconditions=Preconditions(uid=decision.uid, generation=target.generation),
+    )
+
+
+def superseded(
+    decision_id: str, newer: ScaleDecision | None, target: ScaleTarget
+) -> ScalingApplied:
+    """The answer to an approval that came too late: its decision isn't the last one any more."""
+    fate = "is not known any more"
+    if newer is not None:
+        fate = f"was superseded by {newer.decision_id}, which wants {newer.replicas}"
+    return ScalingApplied(
+        decision_id=decision_id,
+        outcome=ApplyOutcome.CONFLICT,
+        replicas=target.replicas or 0,
+        generation=target.generation,
+        uid=target.uid,
+        message=f"approved too late: the decision {fate}",
     )
 
 

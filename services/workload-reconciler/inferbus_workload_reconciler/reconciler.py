@@ -21,7 +21,6 @@ from inferbus_contracts.events.workload import (
     WorkloadObserved,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Orders
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
@@ -29,11 +28,13 @@ from inferbus_workload_reconciler.actions import Action, ChildKind, Create
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.memory_store import MemoryStore
 from inferbus_workload_reconciler.observed import Observed
+from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_facts import observed_facts
 from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.policy_revisions import parse_history
 from inferbus_workload_reconciler.ports import ActionResult, Substrate
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from inferbus_workload_reconciler.workload import WorkloadSpec
 
 log = logging.getLogger("inferbus.workload-reconciler")
@@ -51,19 +52,25 @@ class Reconciler:
         substrate: Substrate,
         memory: MemoryStore,
         observer: Observer,
-        orders: Orders,
+        orders: OrderBook,
+        metrics: ReconcilerMetrics,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
         self._memory = memory
         self._observer = observer
         self._orders = orders
+        self._metrics = metrics
 
     async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         """One pass; after how many real seconds to look again though nothing changed.
 
         Raises `ProblemsError` when the object can't be planned or the substrate can't be reached.
         """
+        with self._metrics.passing():
+            return await self._reconcile(key, fact)
+
+    async def _reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         workload = parse_workload(fact.object)
         document = await self._memory.load(key, workload.uid)
         status = self._substrate.status_of(key)
@@ -78,10 +85,13 @@ class Reconciler:
         planned = plan(workload, history, observed, memory, status, now_ms)
         if not await self._remember(workload, document, planned):
             return AT_ONCE
-        await self._tell(workload, planned, now_ms)
+        freeze = self._orders.freeze(workload.key, now_ms)
+        facts = observed_facts(workload, planned, frozen=freeze is not None)
+        await self._observer.observe(workload.key, workload.uid, facts)
         whole = await self._act(workload, planned, observed)
         await self._substrate.report(workload, planned.status)
-        return self._next_look(planned, whole, now_ms)
+        ends_ms = freeze.order.until_ms if freeze else None
+        return self._next_look(planned, whole, ends_ms, now_ms)
 
     async def forget(self, key: ObjectKey, fact: SpecChanged) -> None:
         """A workload is gone: its pods follow by their owner; say so once."""
@@ -104,11 +114,6 @@ class Reconciler:
             return False
         return True
 
-    async def _tell(self, workload: WorkloadSpec, planned: Plan, now_ms: int) -> None:
-        frozen = self._orders.freeze(workload.key, now_ms) is not None
-        facts = observed_facts(workload, planned, frozen=frozen)
-        await self._observer.observe(workload.key, workload.uid, facts)
-
     async def _act(self, workload: WorkloadSpec, planned: Plan, observed: Observed) -> bool:
         """Carry the actions out; whether all went well."""
         revisions = [one for one in planned.actions if _makes_revision(one)]
@@ -126,6 +131,7 @@ class Reconciler:
             result = await self._substrate.delete(workload, action)
         if result.outcome is not Outcome.ALREADY:
             word = ActionWord.CREATE if creates else ActionWord.DELETE
+            self._metrics.acted(word, result.outcome)
             await self._record(workload, word, action, result, observed)
         return result.outcome in (Outcome.DONE, Outcome.ALREADY)
 
@@ -154,12 +160,15 @@ class Reconciler:
         except ProblemsError as error:
             log.warning("an action could not be recorded", extra={"problem": str(error)})
 
-    def _next_look(self, planned: Plan, whole: bool, now_ms: int) -> float | None:
+    def _next_look(
+        self, planned: Plan, whole: bool, freeze_ends_ms: int | None, now_ms: int
+    ) -> float | None:
         if not whole:
             return RETRY_SECONDS
-        if planned.next_check_ms is None:
+        times_ms = [at for at in (planned.next_check_ms, freeze_ends_ms) if at is not None]
+        if not times_ms:
             return None
-        wait_ms = max(planned.next_check_ms - now_ms, 0)
+        wait_ms = max(min(times_ms) - now_ms, 0)
         return wait_ms / 1000 / self._bus.clock.anchor.rate
 
 

@@ -170,14 +170,14 @@ def test_a_workload_that_is_gone_asks_for_nothing() -> None:
 
 
 def test_a_refused_decision_is_answered_with_the_bound() -> None:
-    answer = decide_scale(to(5), stored(2), Orders(), 1, "5 replicas are outside")
+    answer = decide_scale(to(5), stored(2), Orders(), 1, refusal="5 replicas are outside")
     assert isinstance(answer, ScalingApplied)
     assert (answer.outcome, answer.replicas) == (ApplyOutcome.FAILED, 2)
     assert answer.message == "5 replicas are outside"
-    same = decide_scale(to(2), stored(2), Orders(), 1, "2 replicas are outside")
+    same = decide_scale(to(2), stored(2), Orders(), 1, refusal="2 replicas are outside")
     assert isinstance(same, ScalingApplied)
     assert same.outcome is ApplyOutcome.UNCHANGED
-    advised = decide_scale(replace(to(5), apply="approve"), stored(2), Orders(), 1, "no")
+    advised = decide_scale(replace(to(5), apply="approve"), stored(2), Orders(), 1, refusal="no")
     assert isinstance(advised, ScalingApplied)
     assert advised.outcome is ApplyOutcome.FAILED
 

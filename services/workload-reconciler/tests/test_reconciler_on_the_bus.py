@@ -1,19 +1,15 @@
 """The reconciler with a spec-watcher's stand-in for pods: real bus, real object API, no node agent.
 
-The spec-watcher is started as the program it is, because services don't import one another.
+The spec-watcher is the program it is, because services don't import one another.
 """
 
 import contextlib
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.api.objects import AppliedDocument, Preconditions
 from inferbus_contracts.events.scaling import (
@@ -24,7 +20,6 @@ from inferbus_contracts.events.scaling import (
 )
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.orders import Orders
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Start
@@ -35,12 +30,15 @@ from inferbus_shared.objects.picture import ObjectPicture
 from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.handlers import DecisionHandler
 from inferbus_workload_reconciler.main import serve
+from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
+from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 from tests.support.services import running_service
 
 KEY = ObjectKey("ModelServing", "default", "m")
+METRICS = ReconcilerMetrics(CollectorRegistry())
 
 
 def serving(replicas: int) -> dict[str, Any]:
@@ -60,17 +58,6 @@ def serving(replicas: int) -> dict[str, Any]:
             "template": {"roles": [role]},
         },
     }
-
-
-@pytest.fixture
-def spec_watcher(nats_server: NatsServer) -> Iterator[None]:
-    binary = Path(sys.executable).parent / "inferbus-spec-watcher"
-    process = subprocess.Popen([binary], env=nats_server.environment())
-    try:
-        yield
-    finally:
-        os.kill(process.pid, signal.SIGTERM)
-        process.wait()
 
 
 @contextlib.asynccontextmanager
@@ -238,7 +225,7 @@ async def test_a_decision_that_is_handled_twice_is_answered_once(nats_server: Na
 
         client = ObjectClient(bus, "workload-reconciler")
         substrate = ProcessSubstrate(ObjectPicture(bus), client, "local")
-        handler = DecisionHandler(bus, substrate, client, Orders())
+        handler = DecisionHandler(bus, substrate, client, OrderBook(bus), METRICS)
         for _ in "a crash before the acknowledgement", "and the redelivery":
             await handler.handle(decided, None)
         assert [item.outcome for item in await answers(bus)] == [ApplyOutcome.APPLIED]

@@ -1,11 +1,29 @@
 """One-line mutants: each brings back a defect, and the defect's tests must notice.
 
-The number is that of modelserving spec section 7.
+The number is that of section 7 of the modelserving spec (MS) or the autoscaling spec (AS).
 """
 
 from tests.support.mutants import Mutant
 
 MUTANTS = (
+    Mutant(
+        "AS_D23",
+        "policy_scaling",
+        "preconditions=Preconditions(uid=decision.uid, generation=target.generation),",
+        "preconditions=Preconditions(uid=decision.uid),",
+    ),
+    Mutant(
+        "AS_D23",
+        "policy_scaling",
+        "    if target.generation == decision.generation:",
+        "    if target.generation >= decision.generation:",
+    ),
+    Mutant(
+        "AS_D23",
+        "policy_scaling",
+        "conflict = any(one.code is ErrorCode.CONFLICT for one in reply.problems)",
+        "conflict = False",
+    ),
     Mutant(
         "MS_D1",
         "policy_revisions",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nats.aio.msg import Msg
+from prometheus_client import CollectorRegistry
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.deciding import ClearTimer, Origin, SetTimer
@@ -22,6 +23,7 @@ from inferbus_contracts.topology import timer_subject, woken_type
 from inferbus_shared.bus.bus import Bus, no_timer, timer
 from inferbus_shared.bus.fate import Retry
 from inferbus_shared.bus.messages import Outgoing, Received
+from inferbus_shared.bus.metrics import CommitMetrics
 from inferbus_shared.bus.states import Standing, States
 from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError
 
@@ -110,11 +112,26 @@ KeyOf = Callable[[Received[EventData]], ObjectKey | None]
 """The key of the state that an event is about; None: nobody's."""
 
 
+Committed = Callable[[ObjectKey, Received[EventData], Verdict], None]
+"""Told the key, the event, and what followed from it, once that is stored."""
+
+
 class Decider:
     """Runs a pure core over an inbox."""
 
-    def __init__(self, bus: Bus, state_schema: int, decide: Decide, key_of: KeyOf) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        state_schema: int,
+        decide: Decide,
+        key_of: KeyOf,
+        registry: CollectorRegistry,
+        committed: Committed = lambda *_: None,
+    ) -> None:
+        """`committed` is told what was stored; the registry gets the decider's own metrics."""
         self._bus = bus
+        self._metrics = CommitMetrics(bus.service, registry)
+        self._committed = committed
         self._schema = state_schema
         self._decide = decide
         self._key_of = key_of
@@ -162,7 +179,9 @@ class Decider:
         decisions = self._decisions(event, verdict)
         state = self._state_after(key, event, before, verdict, decisions)
         said = [*(message for _, message in decisions), *self._timers(key, event, verdict)]
-        await self._states.store(key, event, state, said, standing.revision)
+        with self._metrics.committing():
+            await self._states.store(key, event, state, said, standing.revision)
+        self._committed(key, event, verdict)
         return True
 
     def _state_after(

@@ -15,7 +15,7 @@ from inferbus_contracts.api.console import OrderRequest, OrderVerb
     'inferbus thaw modelserving/my-model --why "leak found"',
     'inferbus thaw all --why "incident over"',
 )
-@click.argument("scope", metavar="TARGET|namespace/NAME|all")
+@click.argument("scope", metavar="TARGET|POLICY|namespace/NAME|all")
 @click.option("--why", "why", required=True, help="Why; it stands in the log for ever.")
 @namespace_option
 @dir_option

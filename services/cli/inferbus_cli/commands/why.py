@@ -32,8 +32,8 @@ def command(
 
     TARGET is a key, kind/name, or a name that means one thing; a policy stands for its targets.
     """
-    decisions, now_ms = ask_why(directory, target, namespace, limit)
+    reply, now_ms = ask_why(directory, target, namespace, limit)
     if output == "json":
-        sys.stdout.write(as_json([decision.to_dict() for decision in decisions]))
+        sys.stdout.write(as_json([decision.to_dict() for decision in reply.decisions]))
         return
-    click.echo("\n\n".join(explain(decision, now_ms) for decision in decisions))
+    click.echo("\n\n".join(explain(decision, now_ms) for decision in reply.decisions))

@@ -4,7 +4,7 @@ Both kinds get the fields that the newest API gives a policy; a policy that only
 has nothing to tell but whether it was accepted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,19 +12,22 @@ from inferbus_contracts.conditions import condition, whole_seconds
 from inferbus_contracts.envelope import parse_time
 from inferbus_contracts.errors import Problem
 from inferbus_contracts.events.route import ConditionFact
+from inferbus_contracts.events.scaling import Mode
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.scaling_targets import RatioConstraint
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_shared.objects.picture import StoredObject
-from inferbus_spec_watcher.policy_replicas import replicas
 from inferbus_spec_watcher.status.accepted import accepted
 from inferbus_spec_watcher.status.part import StatusPart
-from inferbus_spec_watcher.status.view import View, Wanted
+from inferbus_spec_watcher.status.sampling_conditions import METRICS_WHOLE, metrics_whole
+from inferbus_spec_watcher.status.scaling_conditions import TYPES, scaling_conditions
+from inferbus_spec_watcher.status.view import View
 
 READY = "Ready"
 TARGET_FOUND = "TargetFound"
 RATIO_VIOLATED = "RatioConstraintViolated"
-METRICS_WHOLE = "MetricsWhole"
+PASSING = TYPES | {RATIO_VIOLATED, METRICS_WHOLE}
+"""They stand only as long as they are told."""
 
 SINGLE = "homogeneousStatus"
 MIX = "heterogeneousStatus"
@@ -39,61 +42,34 @@ def scaling_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPa
         target.key
         for intent in intents
         for target in intent.targets
-        if _current(target.key, view) is None
+        if view.replicas(target.key) is None
     ]
     scales = bool(intents or problems)
-    told = (_ready(problems, missing), *_found(intents, missing)) if scales else ()
+    refused = view.refused(key)
+    if refused is not None and refused.uid == stored.uid:
+        problems = (*problems, *refused.problems)
+    told = (_ready(problems, missing), *_found(intents, missing, view)) if scales else ()
     proportion = () if missing else tuple(_proportion(intents, view))
-    metrics = _metrics_whole(key, _samplers(key, stored, intents, view), view)
+    passing = (
+        *proportion,
+        *metrics_whole(key, stored, intents, view),
+        *scaling_conditions(intents, view),
+    )
     return StatusPart(
-        (accepted(stored.object), *told, *proportion, *metrics),
+        (accepted(stored.object), *told, *passing),
         _numbers(intents, stored.object.get("status") or {}, view),
         stored.generation,
-        withdrawn=_withdrawn(scales, bool(proportion), bool(metrics)),
+        withdrawn=_withdrawn(passing, scales=scales),
     )
 
 
-def _withdrawn(scales: bool, is_proportioned: bool, is_assessed: bool) -> frozenset[str]:
-    never = set() if scales else {READY, TARGET_FOUND}
-    if not is_proportioned:
-        never.add(RATIO_VIOLATED)
-    if not is_assessed:
-        never.add(METRICS_WHOLE)
-    return frozenset(never)
+def _withdrawn(passing: Iterable[ConditionFact], *, scales: bool) -> frozenset[str]:
+    """What was told and means nothing any more.
 
-
-def _samplers(
-    key: ObjectKey, stored: StoredObject, intents: Sequence[ScalingIntent], view: View
-) -> dict[ObjectKey, str]:
-    """Uids of what is sampled for an object: itself, or the bindings that apply it."""
-    bound = {
-        intent.owner.key: intent.owner.uid
-        for intent in view.settled.intents
-        if intent.policy.key == key
-    }
-    told = bool(intents) or key in view.settled.problems
-    return bound | ({key: stored.uid} if told else {})
-
-
-def _metrics_whole(
-    key: ObjectKey, samplers: Mapping[ObjectKey, str], view: View
-) -> tuple[ConditionFact, ...]:
-    """Whether all that scaling needs is sampled; nothing until it was looked at."""
-    found = {
-        sampler: assessed.problems
-        for sampler, uid in samplers.items()
-        if (assessed := view.assessed(sampler)) is not None and assessed.policy_uid == uid
-    }
-    if not found:
-        return ()
-    problems = [
-        text if sampler == key else f"{sampler}: {text}"
-        for sampler in sorted(found)
-        for text in found[sampler]
-    ]
-    if problems:
-        return (condition(METRICS_WHOLE, False, "SamplesIncomplete", "; ".join(problems)),)
-    return (condition(METRICS_WHOLE, True, "Sampled"),)
+    A policy that lost its targets keeps what is known of them; one that scales nothing doesn't.
+    """
+    never = frozenset() if scales else frozenset({READY, TARGET_FOUND})
+    return never | (PASSING - {one.type for one in passing})
 
 
 def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> ConditionFact:
@@ -105,14 +81,23 @@ def _ready(problems: Sequence[Problem], missing: Sequence[ObjectKey]) -> Conditi
 
 
 def _found(
-    intents: Sequence[ScalingIntent], missing: Sequence[ObjectKey]
+    intents: Sequence[ScalingIntent], missing: Sequence[ObjectKey], view: View
 ) -> tuple[ConditionFact, ...]:
     if not intents:
         return ()
     if missing:
-        message = f"there is no {', '.join(map(str, missing))}"
+        message = "; ".join(_absence(target, view) for target in missing)
         return (condition(TARGET_FOUND, False, "TargetInvalid", message),)
     return (condition(TARGET_FOUND, True, "TargetFound"),)
+
+
+def _absence(target: ObjectKey, view: View) -> str:
+    stored = view.get(target.owner) if target.role else None
+    if stored is None:
+        return f"there is no {target.owner}"
+    roles = stored.object["spec"]["template"]["roles"]
+    named = ", ".join(sorted(role["name"] for role in roles))
+    return f"{target.owner} has no role {target.role}; its roles are {named}"
 
 
 def _proportion(intents: Sequence[ScalingIntent], view: View) -> Iterator[ConditionFact]:
@@ -130,7 +115,7 @@ def _proportion(intents: Sequence[ScalingIntent], view: View) -> Iterator[Condit
         if ratio.allows(above, below):
             yield condition(RATIO_VIOLATED, False, "InProportion", f"{pair}, within {allowed}")
             continue
-        wanted = _wanted(keys[0], view)
+        wanted = view.wanted_of(keys[0])
         why = f" ({wanted.ratio.detail})" if wanted and wanted.ratio else ""
         message = f"{pair}, outside of {allowed}{why}"
         yield condition(RATIO_VIOLATED, True, "OutOfProportion", message)
@@ -138,14 +123,8 @@ def _proportion(intents: Sequence[ScalingIntent], view: View) -> Iterator[Condit
 
 def _coming(target: ObjectKey, view: View) -> int:
     """The replicas that a target will have once what is decided is carried out."""
-    wanted = _wanted(target, view)
-    return wanted.replicas if wanted and wanted.applies else _current(target, view) or 0
-
-
-def _wanted(target: ObjectKey, view: View) -> Wanted | None:
-    """The last decision about this very target."""
-    stored, wanted = view.get(target.owner), view.wanted(target)
-    return wanted if stored and wanted and wanted.uid == stored.uid else None
+    wanted = view.wanted_of(target)
+    return wanted.replicas if wanted and wanted.applies else view.replicas(target) or 0
 
 
 def _numbers(
@@ -158,8 +137,10 @@ def _numbers(
     first = intents[0]
     if first.mix:
         before = {one["name"]: one for one in previous.get(MIX) or ()}
+        demand = view.demand(first.owner.key)
+        mode = demand.mode if demand else None
         numbers[MIX] = [
-            _target(target, target.key.name, before.get(target.key.name), view)
+            _target(target, target.key.name, before.get(target.key.name), view, mode)
             for target in first.targets
         ]
     elif first.targets[0].role is not None:
@@ -187,23 +168,29 @@ def _roles(intent: ScalingIntent, previous: Mapping[str, Any], view: View) -> di
 
 def _is_adjusted(target: ObjectKey, view: View) -> bool:
     """Whether the proportion gave the role another number than it would have had alone."""
-    wanted = _wanted(target, view)
+    wanted = view.wanted_of(target)
     step = wanted.ratio if wanted else None
     return step is not None and step.before != step.after
 
 
 def _target(
-    target: IntentTarget, name: str, previous: Mapping[str, Any] | None, view: View
+    target: IntentTarget,
+    name: str,
+    previous: Mapping[str, Any] | None,
+    view: View,
+    mixed: Mode | None = None,
 ) -> dict[str, Any]:
+    """`mixed` is the mode of the mix that the target is in."""
     stored = view.get(target.key.owner)
     uid = stored.uid if stored else ""
-    current = _current(target.key, view) or 0
+    current = view.replicas(target.key) or 0
     status: dict[str, Any] = {"name": name, "currentReplicas": current, "desiredReplicas": current}
-    wanted = _wanted(target.key, view)
+    wanted = view.wanted_of(target.key)
     if wanted is not None:
         status["desiredReplicas"] = wanted.replicas
-        if wanted.mode is not None:
-            status["mode"] = wanted.mode.value.capitalize()
+        mode = wanted.mode or mixed
+        if mode is not None:
+            status["mode"] = mode.value.capitalize()
     scaled = view.scaled(target.key)
     if scaled is not None and scaled.uid == uid:
         status["lastScaleTime"] = whole_seconds(scaled.at_ms)
@@ -221,7 +208,7 @@ def _is_since(stored: StoredObject | None, previous: Mapping[str, Any]) -> bool:
 
 
 def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) -> dict[str, Any]:
-    numbers = {target.key.role: _current(target.key, view) or 0 for target in targets}
+    numbers = {target.key.role: view.replicas(target.key) or 0 for target in targets}
     above, below = numbers.get(ratio.numerator_role, 0), numbers.get(ratio.denominator_role, 0)
     return {
         "numeratorRole": ratio.numerator_role,
@@ -233,14 +220,3 @@ def _ratio(ratio: RatioConstraint, targets: Sequence[IntentTarget], view: View) 
 def _shortest(number: float) -> str:
     """The shortest decimal that reads as the number, without an exponent (autoscaling spec 4.4)."""
     return f"{Decimal(repr(number)).normalize():f}"
-
-
-def _current(target: ObjectKey, view: View) -> int | None:
-    """Replicas of the target's spec; None when it, or its role, isn't there."""
-    stored = view.get(target.owner)
-    if stored is None:
-        return None
-    try:
-        return replicas(stored.object, target.role)
-    except KeyError:
-        return None
