@@ -32,7 +32,7 @@ from tests.bench.untuned_fleet import Untuned
 DAY_SECONDS = 86_400
 STEP_SECONDS = 60
 AHEAD_SECONDS = 425.0
-MOST_BYTES = 1_500
+MOST_BYTES = 1_000
 SERVES = 2.0
 
 Rate = Callable[[float], float]
@@ -213,6 +213,15 @@ def test_few_forecasts_wait_though_start_ups_take_ever_longer() -> None:
     for ahead in (10.0, 100.0, 1_000.0):
         daily = daily.after(trend, 1.0, 5.0, 1_000, ahead)
     assert [awaited.due_ms for awaited in daily.awaited] == [101_000, 1_001_000]
+
+
+@pytest.mark.parametrize("written", ["AAAA", "no base64", 5])
+def test_a_rhythm_that_is_none_is_refused(written: Any) -> None:
+    state = TargetState(objective=ObjectiveMemory(daily=followed(1, steep).daily)).to_dict()
+    assert TargetState.from_dict(state).to_dict() == state
+    state["objective"]["daily"]["changes"] = written
+    with pytest.raises(ValueError, match="changes"):
+        TargetState.from_dict(state)
 
 
 def test_the_largest_rhythm_is_small_and_records_fit() -> None:
