@@ -7,6 +7,18 @@ from tests.support.mutants import Mutant
 
 MUTANTS = (
     Mutant(
+        "AS_D05",
+        "policy_need",
+        "    return _Load(load=load, unseen=stands.unready * weight, gaps=gaps)",
+        "    return _Load(load=load, gaps=gaps)",
+    ),
+    Mutant(
+        "AS_D20",
+        "core",
+        "    now_ms = max(now_ms, state.changed_ms)\n    after = _owned",
+        "    after = _owned",
+    ),
+    Mutant(
         "AS_D18",
         "policy_check",
         "    if low > high and policy.compat is None:\n",

@@ -95,7 +95,7 @@ def test_as_d05_an_unready_pod_does_not_either(compat: Compat | None, expected: 
 
 
 def test_as_d05_a_replica_that_lost_its_readiness_is_not_taken_away_with_its_load() -> None:
-    """Mutant: `unseen=0.0` in policy_need."""
+    """Else its load would vanish with it."""
     fleet = Fleet(10, policy())
     fleet.feed(sample(40, ready_pods=8, unready_pods=2), ready=8, unready=2)
     assert fleet.replicas == 6
@@ -114,7 +114,7 @@ def test_as_d12_a_target_without_replicas_adds_no_load(
 
 @pytest.mark.parametrize(("load", "expected"), [(45, 5), (90, 9), (20, 2)])
 def test_as_d05_starting_replicas_are_capacity_to_come(load: float, expected: int) -> None:
-    """Mutant: `current - target.starting` in policy_default asks for them once more."""
+    """They aren't asked for once more."""
     fleet = Fleet(5, policy())
     fleet.feed(sample(load, ready_pods=2, unready_pods=3), ready=2, starting=3)
     assert fleet.replicas == expected
@@ -238,7 +238,7 @@ def test_as_d20_stabilisation_ends_exactly_when_its_window_does(step_ms: int) ->
 
 
 def test_as_d20_time_never_goes_backwards() -> None:
-    """Mutant: without `max(now_ms, state.changed_ms)` in core, an old clock shortens windows."""
+    """An old clock would shorten windows."""
     fleet = Fleet(10, STEADY)
     fleet.run([100, 20])
     earlier, _ = decide(fleet.state, sample(30, fleet.now_ms), fleet.facts(), T0 - 60_000)
