@@ -17,6 +17,8 @@ from inferbus_autoscaler.policy_headroom import cautious
 from inferbus_autoscaler.policy_trend import Trend
 from inferbus_contracts.resources.annotations import ObjectiveMetric
 
+_SERVED_WEIGHT = 0.3
+"""Of one step in what units were seen to get done while requests waited."""
 _NO_TRAFFIC = 0.01
 """Requests per second; below that, and with none in the last step, counting rests."""
 
@@ -85,7 +87,7 @@ def stepped(
         sizes=memory.sizes.after(came),
         trend=trend,
         daily=daily,
-        shown=_shown(memory.shown, trend.level, units, backlog),
+        shown=_shown(memory.shown, trend.level, came.completions / seconds, units, backlog),
         counting_since_ms=None if rests else now_ms,
         caution=cautious(memory.caution, objective.late_share, worth, late * worth),
     )
@@ -115,13 +117,16 @@ def _moved(
     return trend.after(rate, seconds, now_ms, ahead_seconds)
 
 
-def _shown(known: float, rate: float, units: float, backlog: int) -> float:
-    """What a unit was seen to serve: more while nothing waits, less where too much does."""
+def _shown(known: float, rate: float, completed: float, units: float, backlog: int) -> float:
+    """What a unit was seen to serve: all that comes while nothing waits, else what it gets done."""
     if units <= 0:
         return known
     if backlog == 0:
         return max(known, rate / units)
-    return min(known, rate / units) if backlog > units else known
+    if backlog <= units or completed <= 0:
+        return known
+    served = completed / units
+    return known + _SERVED_WEIGHT * (served - known) if known > 0 else served
 
 
 def _late(

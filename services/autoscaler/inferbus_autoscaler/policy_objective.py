@@ -35,6 +35,8 @@ DEMAND = "demand"
 
 _BACKLOG_SECONDS = 30.0
 """In which a backlog is to be worked off."""
+_MOST_GROWTH = 4
+"""Times what is ready, on what was merely seen."""
 _UNKNOWN_STARTUP_MS = 60_000
 """Until a replica was seen to become ready."""
 _SHORTEST_HOLD_MS = 240_000
@@ -239,15 +241,19 @@ def _without_capacity(
     *,
     busy: bool,
 ) -> _Want:
-    """Nobody knows what a replica serves: more only where requests wait, twice what is ready then.
+    """Nobody knows what a replica serves, but what it was seen to do.
 
-    Fewer as far as what was seen to be served without waiting goes.
+    More only where requests wait: as many as the load takes at that pace, at most four times what
+    is ready, and twice that while nothing was seen. Fewer as far as the pace goes.
     """
     replicas = scope.current
+    work = load + backlog / _BACKLOG_SECONDS
+    seen = math.ceil(min(work / memory.shown, MOST_NEEDED)) if memory.shown > 0 else None
     if backlog > scope.current:
-        replicas = max(replicas, 2 * math.floor(ready))
-    elif memory.shown > 0:
-        replicas = min(math.ceil(min(load / memory.shown, MOST_NEEDED)), scope.current)
+        asked = 2 * ready if seen is None else min(seen, _MOST_GROWTH * ready)
+        replicas = max(replicas, math.floor(asked))
+    elif seen is not None:
+        replicas = min(seen, replicas)
     replicas = max(replicas, 1) if busy or backlog else 0
     detail = f"capacity not known yet, {memory.shown:.4g}/s seen; backlog {backlog}"
     metric = MetricLoad(name=DEMAND, load=rate, want=replicas, target=memory.shown, detail=detail)

@@ -150,7 +150,7 @@ def test_without_traffic_the_state_does_not_change() -> None:
 def test_an_unknown_capacity_adds_only_when_requests_wait() -> None:
     town = Town(2, objective=objective(capacity=None)).run(600, 2)
     assert town.replicas == 2
-    assert town.run(50, 40).replicas == 4, "no more than twice what is ready, while that starts"
+    assert 4 <= town.run(50, 40).replicas <= 8, "it waits for what it has asked for"
     town.run(600, 40)
     enough = town.replicas
     assert enough >= 20
