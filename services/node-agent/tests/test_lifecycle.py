@@ -123,6 +123,7 @@ async def test_init_containers_run_in_order_before_the_others(world: World) -> N
     )
     uid = world.pods.apply(document)
     await world.until_ready(uid)
+    await eventually(lambda: "main" in order.read_text())
     assert order.read_text().split() == ["first", "second", "third", "main"]
     assert world.condition(uid, "Initialized")["status"] == "True"
     for name in ("first", "second", "third"):
