@@ -4,6 +4,7 @@ Invariant: one instance tells of one policy, the one that samples it; a fact is 
 says something else than the last.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from inferbus_contracts.errors import Problem
@@ -13,6 +14,10 @@ from inferbus_metrics_collector.plans import SamplePlan
 from inferbus_metrics_collector.policy_assessment import MOST_TOLD, Assessment, assess
 from inferbus_metrics_collector.ports import AssessmentSink
 from inferbus_shared.worklist import Worklist
+
+_LASTING_SECONDS = 1.0
+"""Kinds are followed one by one, so a binding may be heard of a moment before its policy: what
+keeps a policy from being sampled is told where it lasts for so long."""
 
 
 class Assessor:
@@ -50,8 +55,12 @@ class Assessor:
         sampled = {key for keys in self._own.values() for key in keys}
         for key in self._assessments.keys() - sampled:
             del self._assessments[key]
-        for policy in {*self._own, *self._unplanned, *self._sink.told()}:
+        told = self._sink.told()
+        new = self._unplanned.keys() - told
+        for policy in {*self._own, *told} - new:
             self._dirty.add(policy)
+        for policy in new:
+            asyncio.get_running_loop().call_later(_LASTING_SECONDS, self._dirty.add, policy)
 
     def sampled(self, plan: SamplePlan, problems: Sequence[str], now_ms: int) -> None:
         """Take in one round."""
