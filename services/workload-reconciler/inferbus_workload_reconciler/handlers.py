@@ -58,7 +58,7 @@ class DecisionHandler:
         self._client = client
         self._orders = orders
         self._metrics = metrics
-        self._guard = guard or Guard()
+        self._guard = guard or Guard(orders.policies)
 
     async def handle(self, event: Received[EventData], _: object) -> None:
         """One decision, or the approval of an earlier one."""

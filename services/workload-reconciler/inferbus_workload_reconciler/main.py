@@ -52,7 +52,7 @@ async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:
     await membership.ready()
     metrics = ReconcilerMetrics(runtime.registry)
     reconciler = Reconciler(bus, substrate, MemoryStore(bus), observer, orders, metrics)
-    guard = Guard(settings.accelerator_budgets)
+    guard = Guard(orders.policies, settings.accelerator_budgets)
     workloads = Workloads(reconciler, membership, orders, guard, metrics, bus.clock)
     await fold(runtime, FOLDED, workloads.take)
     await observer.ready()

@@ -25,12 +25,12 @@ class OrderBook:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self.orders = Orders()
-        self._policies = PolicyObjects()
+        self.policies = PolicyObjects()
 
     def take(self, event: Received[EventData]) -> bool:
         """Fold one fact in; whether it was an order."""
         if isinstance(event.data, SpecChanged):
-            self._policies.take(event.key, event.data)
+            self.policies.take(event.key, event.data)
         if not isinstance(event.data, Order):
             return False
         self.orders.take(event.key, event.data, event.time_ms)
@@ -56,11 +56,11 @@ class OrderBook:
 
     def decided_with(self, target: ObjectKey) -> tuple[ObjectKey, ...]:
         """The target, and the roles that are decided about together with it (ADR 0019)."""
-        intent = self._policies.settled.owners.get(target)
+        intent = self.policies.settled.owners.get(target)
         if intent is None or not intent.joint:
             return (target,)
         return (target, *(one.key for one in intent.targets if one.key != target))
 
     def policies_of(self, target: ObjectKey) -> tuple[ObjectKey, ...]:
         """The binding and policy that scale a target."""
-        return self._policies.settled.policies_of(target)
+        return self.policies.settled.policies_of(target)

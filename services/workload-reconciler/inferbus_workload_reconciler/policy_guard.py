@@ -70,15 +70,15 @@ class _Workload:
 class Guard:
     """Policies and workloads as they stand, and what they leave room for."""
 
-    def __init__(self, budgets: tuple[Budget, ...] = ()) -> None:
+    def __init__(self, policies: PolicyObjects, budgets: tuple[Budget, ...] = ()) -> None:
+        """`policies` are folded by whoever shares them."""
         self._budgets = budgets
-        self._policies = PolicyObjects()
+        self._policies = policies
         self._workloads: dict[ObjectKey, _Workload] = {}
         self._granted: dict[ObjectKey, dict[str, int]] = {}
 
     def take(self, key: ObjectKey, fact: SpecChanged) -> None:
-        """Fold one fact in."""
-        self._policies.take(key, fact)
+        """Fold one fact about a workload in."""
         if key.kind not in PLANNED_KINDS:
             return
         self._granted.pop(key, None)

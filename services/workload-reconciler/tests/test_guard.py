@@ -11,6 +11,7 @@ from inferbus_contracts.events.scaling import ApplyOutcome, ScalingApplied
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.orders import Orders
+from inferbus_contracts.scaling.settlement import PolicyObjects
 from inferbus_shared.settings import load_settings
 from inferbus_workload_reconciler.policy_guard import Budget, Guard, parse_budgets
 from inferbus_workload_reconciler.policy_scaling import ScaleDecision, ScaleTarget, decide_scale
@@ -50,11 +51,15 @@ def policy(least: int, most: int, name: str = "x", role_name: str = "") -> dict[
     }
 
 
-def guard(*documents: dict[str, Any], budgets: str = "") -> Guard:
-    made = Guard(parse_budgets(budgets))
+def guard(
+    *documents: dict[str, Any], budgets: str = "", policies: PolicyObjects | None = None
+) -> Guard:
+    policies = policies or PolicyObjects()
+    made = Guard(policies, parse_budgets(budgets))
     for document in documents:
         metadata = document["metadata"]
         key = ObjectKey(document["kind"], metadata["namespace"], metadata["name"])
+        policies.take(key, fact(document))
         made.take(key, fact(document))
     return made
 
@@ -83,10 +88,11 @@ def test_a_decision_stays_inside_its_policy_s_bounds(replicas: int, refusal: str
 
 
 def test_bounds_are_those_that_stand_now() -> None:
-    made = guard(policy(1, 4))
-    made.take(POLICY, replace_generation(policy(1, 9)))
+    policies = PolicyObjects()
+    made = guard(policy(1, 4), policies=policies)
+    policies.take(POLICY, replace_generation(policy(1, 9)))
     assert made.refusal(to(9), stored(2)) == ""
-    made.take(POLICY, fact(policy(1, 9), deleted=True))
+    policies.take(POLICY, fact(policy(1, 9), deleted=True))
     assert made.refusal(to(99), stored(2)) == ""
 
 
