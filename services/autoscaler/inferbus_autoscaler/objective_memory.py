@@ -31,8 +31,8 @@ class ObjectiveMemory:
     counting_since_ms: int | None = None
     """From when on arrivals are counted for the next step; None: there is no traffic."""
     shown: float = 0.0
-    """The most requests per second that a replica (of a mix: a capacity unit) was seen to serve
-    without any waiting: it serves that, and perhaps more."""
+    """Requests per second that a replica (of a mix: a capacity unit) was seen to serve: the most
+    while nothing waited, and what it got done while requests did."""
     caution: float = FIRST_CAUTION
     surplus: Surplus = field(default_factory=Surplus)
     startup_ms: int = 0

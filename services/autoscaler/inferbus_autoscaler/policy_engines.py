@@ -5,7 +5,7 @@ Invariant: a sample that says the same as the one before changes nothing until t
 
 from dataclasses import dataclass
 
-from inferbus_autoscaler.events import COMPLETED, GENERATED, WAITING, Sampled
+from inferbus_autoscaler.events import COMPLETED, WAITING, Sampled
 
 _REFRESH_MS = 20_000
 _DIGITS = "{:.3g}"
@@ -21,8 +21,6 @@ class Engines:
     """Requests that wait for their turn."""
     completed: float | None = None
     """Requests per second; None where no engine counts them."""
-    generated: float | None = None
-    """Tokens per second; None likewise."""
     whole: bool = False
     """Every pod that should have answered did."""
 
@@ -35,7 +33,6 @@ class Engines:
             sampled_ms=sample.taken_at_ms,
             waiting=round(_total(sample, WAITING) or 0),
             completed=_rounded(_total(sample, COMPLETED)),
-            generated=_rounded(_total(sample, GENERATED)),
             whole=not any(reading.missing_pods for reading in sample.readings),
         )
         known_ms = self.sampled_ms
@@ -52,8 +49,8 @@ class Engines:
         return self.whole and last_ms is not None and now_ms - last_ms <= stale_ms
 
     @property
-    def _said(self) -> tuple[int, float | None, float | None, bool]:
-        return self.waiting, self.completed, self.generated, self.whole
+    def _said(self) -> tuple[int, float | None, bool]:
+        return self.waiting, self.completed, self.whole
 
 
 def _total(sample: Sampled, name: str) -> float | None:

@@ -46,9 +46,7 @@ def worst_memory(late_ms: int, *, daily: bool) -> ObjectiveMemory:
     return ObjectiveMemory(
         since_ms=late_ms,
         arrivals=Arrivals(routers=MOST_ROUTERS * (router,), came=counters, last_ms=late_ms),
-        engines=Engines(
-            sampled_ms=late_ms, waiting=_COUNT, completed=_LONG, generated=_LONG, whole=True
-        ),
+        engines=Engines(sampled_ms=late_ms, waiting=_COUNT, completed=_LONG, whole=True),
         sizes=Sizes(requests=_COUNT, prompts=_COUNT, prompt_tokens=_LONG, output_tokens=_LONG),
         trend=Trend(
             level=_LONG,
