@@ -6,7 +6,8 @@ needs, so that any part can be applied by itself.
 
 from collections.abc import Mapping
 
-from inferbus_contracts.manifests.definitions import DEFINED, definition
+from inferbus_contracts.manifests.definitions import DEFINED, definition, object_schema
+from inferbus_contracts.manifests.structural_faults import structural_faults
 from inferbus_contracts.manifests.yaml_text import yaml_text
 
 CRDS = "crds/"
@@ -39,3 +40,12 @@ def stale_manifests(checked_in: Mapping[str, bytes]) -> list[str]:
         elif checked_in.get(path) != generated[path]:
             found.append(f"deploy/{path}: is not what the code says; {_REMEDY}")
     return found
+
+
+def schema_faults() -> list[str]:
+    """Where a kind's schema is one that Kubernetes refuses, one line each."""
+    return [
+        f"{kind.plural}.{kind.group}: {fault}"
+        for kind in DEFINED
+        for fault in structural_faults(object_schema(kind))
+    ]

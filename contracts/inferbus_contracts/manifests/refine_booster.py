@@ -9,7 +9,7 @@ from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
 from inferbus_contracts.manifests.structural import PRESERVE
 from inferbus_contracts.resources import booster
 
-_MAX_BACKENDS = 64
+_MAX_BACKENDS = 50
 _MAX_ADAPTERS = 1000
 _URI_LENGTH = 2048
 _PORT = (
@@ -42,10 +42,10 @@ _CONFIG: Schema = {
 
 
 def _port(worker: str) -> str:
-    return f"(has({worker}.config) && has({worker}.config.port) ? string({worker}.config.port) : '')"
+    return f"(has({worker}.config) && has({worker}.config.port) ? int({worker}.config.port) : 0)"
 
 
-_FIRST_FOLDER = "self.modelURI.substring(6).split('/').filter(part, part != '' && part != '.')"
+_FOLDERS = "self.modelURI.substring(6).split('/').filter(part, part != '' && part != '.')"
 _CLAIM = "self.cacheURI.substring(6).replace('/', '')"
 
 _BACKEND_RULES = (
@@ -88,7 +88,7 @@ _BACKEND_RULES = (
     CelRule(
         "!self.modelURI.startsWith('pvc://')"
         " || !has(self.cacheURI) || !self.cacheURI.startsWith('pvc://')"
-        f" || ({_FIRST_FOLDER}.size() > 0 && {_FIRST_FOLDER}[0] == {_CLAIM})",
+        f" || [{_FOLDERS}].all(folders, folders.size() > 0 && folders[0] == {_CLAIM})",
         "modelURI: is not on the claim that cacheURI mounts",
     ),
 )

@@ -12,15 +12,14 @@ from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
 from inferbus_contracts.manifests.structural import NOT_NEGATIVE, POSITIVE
 from inferbus_contracts.resources import autoscaling, metadata, metric_sources, scaling_targets
 
-MAX_METRICS = 50
+MAX_METRICS = 32
 """Metrics of one policy; the rule that names differ compares each with each."""
-_MAX_TARGETS = 200
+_MAX_TARGETS = 100
 """Workloads of one mix, for the same reason."""
-_NAME_LENGTH = 512
-"""Characters of a metric's name."""
-_OBJECT_NAME_LENGTH = 253
+_NAME_LENGTH = 253
+"""Characters of the name of an object, a role or a metric."""
 
-NAMED: Schema = {"minLength": 1, "maxLength": _OBJECT_NAME_LENGTH}
+NAMED: Schema = {"minLength": 1, "maxLength": _NAME_LENGTH}
 ABOVE_ZERO: Schema = {"minimum": 1, "pattern": POSITIVE}
 
 
@@ -134,8 +133,8 @@ REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
     ),
     scaling_targets.RatioConstraint: Refinement(
         fields={
-            "numeratorRole": {"maxLength": _OBJECT_NAME_LENGTH},
-            "denominatorRole": {"maxLength": _OBJECT_NAME_LENGTH},
+            "numeratorRole": {"maxLength": _NAME_LENGTH},
+            "denominatorRole": {"maxLength": _NAME_LENGTH},
             "minRatio": {"minimum": 0, "pattern": NOT_NEGATIVE},
             "maxRatio": ABOVE_ZERO,
         },
