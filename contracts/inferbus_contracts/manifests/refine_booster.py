@@ -12,9 +12,7 @@ from inferbus_contracts.resources import booster
 _MAX_BACKENDS = 50
 _MAX_ADAPTERS = 1000
 _URI_LENGTH = 2048
-_PORT = (
-    "^0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
-)
+_PORT = "^0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
 
 _VARIABLES: Schema = {
     **merged_by("name"),

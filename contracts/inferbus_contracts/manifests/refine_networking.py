@@ -61,9 +61,7 @@ REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
     external_provider.SecretKeyReference: Refinement(
         fields={"name": {"minLength": 1}, "key": {"minLength": 1}},
         required=("name",),
-        rules=(
-            CelRule("!has(self.optional) || !self.optional", "a credential can't be optional"),
-        ),
+        rules=(CelRule("!has(self.optional) || !self.optional", "a credential can't be optional"),),
         atomic=True,
     ),
     external_provider.ExternalModelProviderSpec: Refinement(

@@ -166,9 +166,7 @@ REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
     autoscaling.PolicyBody: Refinement(
         fields={"metrics": {**METRICS, "minItems": 1}}, required=("metrics",)
     ),
-    autoscaling.AutoscalingPolicySpec: Refinement(
-        fields={"metrics": METRICS}, rules=_POLICY_RULES
-    ),
+    autoscaling.AutoscalingPolicySpec: Refinement(fields={"metrics": METRICS}, rules=_POLICY_RULES),
     scaling_targets.AutoscalingPolicyBindingSpec: Refinement(
         rules=(
             CelRule(

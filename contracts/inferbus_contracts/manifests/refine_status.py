@@ -17,7 +17,7 @@ _TIME: Schema = {"format": "date-time"}
 _STATUS = Refinement(fields={"conditions": merged_by("type")})
 
 REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
-    **{status: _STATUS for status in statuses.STATUSES.values()},
+    **dict.fromkeys(statuses.STATUSES.values(), _STATUS),
     statuses.Condition: Refinement(
         fields={
             "status": {"enum": ["True", "False", "Unknown"]},

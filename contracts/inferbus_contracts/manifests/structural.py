@@ -90,7 +90,9 @@ class _Walk:
 
     def _inside(self, node: Schema) -> Schema:
         if "properties" in node:
-            return {"properties": {name: self.schema(at) for name, at in node["properties"].items()}}
+            return {
+                "properties": {name: self.schema(at) for name, at in node["properties"].items()}
+            }
         if "items" in node:
             return {"items": self.schema(node["items"])}
         values = node.get("additionalProperties", False)
