@@ -129,15 +129,15 @@ class KubeApiServer:
         path: str,
         document: object = None,
         *,
-        user: str = ADMIN,
+        token: str = "",
         content_type: str = JSON,
     ) -> Answer:
-        """Ask as that user; `OSError` where it doesn't answer."""
+        """Ask, as the admin unless a token says otherwise; `OSError` where it doesn't answer."""
         return call(
             method,
             self.url + path,
             document,
-            token=self.tokens[user],
+            token=token or self.tokens[ADMIN],
             tls=self.tls(),
             content_type=content_type,
         )
