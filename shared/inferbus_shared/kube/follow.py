@@ -136,13 +136,13 @@ class Follow(Generic[T]):
                         await asyncio.sleep(0)
         if not events and self._clock.steady_ms() - began_ms < SHORT_WATCH_MS:
             raise self._broke(unreachable("a watch ended as soon as it began", self._place))
-        self._works()
+        self._lasts()
 
     @contextmanager
     def _proving(self) -> Iterator[None]:
         """A watch that is open works after a moment, though it may have nothing to say."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(SHORT_WATCH_MS / 1000, self._works)
+        timer = loop.call_later(SHORT_WATCH_MS / 1000, self._lasts)
         try:
             yield
         finally:
@@ -182,8 +182,11 @@ class Follow(Generic[T]):
         if changed:
             self._audience.tell([identity.key])
 
-    def _works(self) -> None:
+    def _lasts(self) -> None:
         self._failures = 0
+        self._works()
+
+    def _works(self) -> None:
         self.problem = None
         self._outage.worked()
 
