@@ -10,6 +10,8 @@ import pytest_asyncio
 from inferbus_shared.telemetry import PairFormatter
 from tests.support.nats import NatsServer, running_server
 
+pytest_plugins = ["tests.support.kube"]
+
 # A busy machine is no defect: a property's time limit is that of every test.
 hypothesis.settings.register_profile("inferbus", deadline=None)
 hypothesis.settings.load_profile("inferbus")
