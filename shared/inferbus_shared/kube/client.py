@@ -45,8 +45,7 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         """Raises `ProblemsError` (BAD_SETTING) where the settings name no way in."""
-        access = await open_access(self.settings)
-        return await self.open(access)
+        return await self.open(await open_access(self.settings))
 
     async def open(self, access: Access) -> Self:
         """Begin with a way in that is known already."""
