@@ -20,7 +20,7 @@ from tests.fakes.kubernetes.requests import (
     options_of,
     parsed,
 )
-from tests.fakes.kubernetes.status import ApiError
+from tests.fakes.kubernetes.status import ApiError, not_allowed
 from tests.fakes.kubernetes.store import Stored
 
 Document = dict[str, Any]
@@ -52,7 +52,7 @@ def answer(api: Api, target: Target, call: Call, content_type: str, agent: str) 
             return 200, orjson.dumps(deleted)
         case "deletecollection":
             return 200, _delete_all(api, target, call)
-    raise ApiError(405, "the server does not allow this method on the requested resource")
+    raise not_allowed()
 
 
 def _shown(target: Target, found: Stored) -> bytes:
@@ -68,7 +68,7 @@ def _create(api: Api, target: Target, call: Call, options: Options, content_type
     if not target.name:
         return 201, _shown(target, api.create(target, document, options))
     if target.subresource not in ("binding", "eviction"):
-        raise ApiError(405, "the server does not allow this method on the requested resource")
+        raise not_allowed()
     act = subresources.bind if target.subresource == "binding" else subresources.evict
     act(api, target, document, options)
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
@@ -110,8 +110,7 @@ def _patching(target: Target, raw: bytes, content_type: str) -> Callable[[Docume
 def _apply(api: Api, target: Target, call: Call, options: Options) -> Answered:
     if not call.query.get("fieldManager"):
         because = "fieldManager: Required value: is required for apply patch"
-        message = f'PatchOptions.meta.k8s.io "" is invalid: {because}'
-        raise ApiError(422, message)
+        raise ApiError(422, f'PatchOptions.meta.k8s.io "" is invalid: {because}')
     config = config_of(call.raw)
     if target.subresource == "scale":
         return 200, _shown(target, subresources.apply_scale(api, target, config, options))

@@ -93,9 +93,13 @@ class Api:
         meta = config.setdefault("metadata", {})
         if meta.get("managedFields"):
             raise ApiError(400, "metadata.managedFields must be nil")
+        if not config.get("apiVersion") or not config.get("kind"):
+            raise ApiError(400, "invalid object type: /, Kind=")
         metadata.check_type(resource, config)
         metadata.check_namespace(resource, target.namespace, meta)
-        meta["name"] = meta.get("name") or target.name
+        if not meta.get("name"):
+            because = "was undeterminable: name must be provided"
+            raise ApiError(400, f"the name of the object ({target.name} based on URL) {because}")
         config = _confined_config(target, config)
         before = self.store.get(resource, target.namespace, target.name)
         writer, now = options.writer(target, "Apply"), metadata.timestamp()
