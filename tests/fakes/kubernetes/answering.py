@@ -10,7 +10,7 @@ from tests.fakes.kubernetes.api import Api, Options, Target
 from tests.fakes.kubernetes.deletion import DeleteOptions, delete
 from tests.fakes.kubernetes.faults import Call
 from tests.fakes.kubernetes.patches import json_patched, merge_patched, strategic_patched
-from tests.fakes.kubernetes.reading import Selection, listing
+from tests.fakes.kubernetes.reading import Selection, list_json, listing
 from tests.fakes.kubernetes.requests import (
     JSON_PATCH,
     MERGE_PATCH,
@@ -128,7 +128,4 @@ def _delete_all(api: Api, target: Target, call: Call) -> bytes:
     ]
     for each in found:
         delete(api, Target(resource, each.namespace, each.name), wanted)
-    head = {"kind": resource.list_kind, "apiVersion": resource.api_version}
-    meta = {"resourceVersion": str(api.store.revision)}
-    items = [each.document(resource) for each in found]
-    return orjson.dumps({**head, "metadata": meta, "items": items})
+    return list_json(resource, {"resourceVersion": str(api.store.revision)}, found)

@@ -108,6 +108,7 @@ BUILT_INS: tuple[Resource, ...] = (
         "pods",
         "Pod",
         status=True,
+        generation=True,
         fields=_POD_FIELDS,
         short_names=("po",),
         categories=("all",),

@@ -116,7 +116,7 @@ def listing(store: Store, target: Target, query: dict[str, str]) -> bytes:
             meta["remainingItemCount"] = left - len(found)
     elif target.resource.custom:
         meta["continue"] = ""
-    return _list_json(target.resource, meta, found)
+    return list_json(target.resource, meta, found)
 
 
 def _check_asked(store: Store, asked: int, match: str) -> None:
@@ -136,7 +136,8 @@ def _snapshot(store: Store, resource: Resource, page: Page) -> tuple[list[Key], 
     return sorted(key for key in objects if key > page.after), objects
 
 
-def _list_json(resource: Resource, meta: dict[str, Any], found: list[Stored]) -> bytes:
+def list_json(resource: Resource, meta: dict[str, Any], found: list[Stored]) -> bytes:
+    """A list of what was found, its items joined as they are stored."""
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
     prefix = resource.item_prefix
     items = b",".join([prefix + each.rest for each in found])

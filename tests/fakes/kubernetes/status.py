@@ -133,6 +133,21 @@ def invalid(
     return ApiError(code, message, details=details)
 
 
+def terminating(group: str, plural: str, namespace: str, name: str) -> ApiError:
+    """The refusal of new content in a namespace that is being deleted."""
+    because = (
+        f"unable to create new content in namespace {namespace} because it is being terminated"
+    )
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    details = {**_details(group, plural, name), "causes": [cause]}
+    message = f'{qualified(group, plural)} "{name}" is forbidden: {because}'
+    return ApiError(403, message, details=details)
+
+
 def expired(asked: int, oldest: int) -> ApiError:
     return ApiError(410, f"too old resource version: {asked} ({oldest})")
 
