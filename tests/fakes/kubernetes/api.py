@@ -150,6 +150,7 @@ class Api:
 
     def _prepared(self, resource: Resource, new: Document, old: Document | None) -> Document:
         """Defaulted, pruned, with what only the server decides."""
+        new["metadata"] = metadata.without_empty(new["metadata"])
         if resource.custom:
             if resource.status and old is None:
                 new.pop("status", None)

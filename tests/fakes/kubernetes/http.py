@@ -20,6 +20,7 @@ from tests.fakes.kubernetes.watching import Watch
 VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.0-fake", "platform": "linux/amd64"}
 LONGEST_WATCH_SECONDS = 3600
 BOOKMARK_SECONDS = 60.0
+_JSON = {"Content-Type": "application/json"}
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 
@@ -235,6 +236,4 @@ def _broken_off(fault: Fault) -> web.Response:
 
 
 def _json(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(
-        body=body, status=code, content_type="application/json", headers=headers or {}
-    )
+    return web.Response(body=body, status=code, headers={**_JSON, **(headers or {})})
