@@ -80,6 +80,11 @@ class WatchLines:
             line = await self.response.content.readline()
         return json.loads(line) if line.strip() else None
 
+    async def events(self, number: int) -> list[Document]:
+        """The next events, so many."""
+        found = [await self.event() for _ in range(number)]
+        return [event for event in found if event is not None]
+
     async def rest(self, timeout_seconds: float = 15.0) -> list[Document]:
         """Every event until the stream ends."""
         events = []
