@@ -119,6 +119,8 @@ class KubeCalls:
     ) -> None:
         assert self._session is not None
         await self._session.close()
+        # Broken-off TLS connections are gone a round of the loop later; a closed loop has none.
+        await asyncio.sleep(0)
 
     async def call(
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON, **query: str
