@@ -11,6 +11,8 @@ from inferbus_shared.telemetry import PairFormatter
 from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 from tests.support.nats import NatsServer, running_server
 
+pytest_plugins = ["tests.support.kube"]
+
 # A busy machine is no defect: a property's time limit is that of every test.
 hypothesis.settings.register_profile("inferbus", deadline=None)
 hypothesis.settings.load_profile("inferbus")
@@ -45,7 +47,7 @@ def bare_nats_server() -> object:
 def kube_apiserver() -> Iterator[KubeApiServer]:
     """A real API server, one for all tests of this process: each uses a namespace of its own.
 
-    Whoever kills it, or defines what all namespaces share, takes `running_apiserver` instead.
+    Whoever kills it, or takes away kinds that others define too, takes `running_apiserver` instead.
     """
     with running_apiserver() as server:
         yield server
