@@ -26,7 +26,7 @@ def doubts(
 ) -> Iterator[ConditionFact]:
     """The doubts after a plan, as conditions that are True; `memory` is the one after the plan."""
     workload = decisions.book.workload
-    if effective_scheduler(workload, observed.volcano) != workload.scheduler_name:
+    if effective_scheduler(workload, observed.cluster.volcano) != workload.scheduler_name:
         yield _true(
             SCHEDULER_FALLBACK,
             "VolcanoMissing",

@@ -121,7 +121,7 @@ def _pod_creations(decisions: Decisions, observed: Observed) -> Iterator[Create]
                 new.template,
                 new.revision,
                 surge=surge,
-                volcano=observed.volcano,
+                volcano=observed.cluster.volcano,
             )
             if manifest["metadata"]["name"] not in decisions.fleet.taken_names:
                 yield Create(child=ChildKind.POD, manifest=manifest, motive=new.motive)

@@ -12,7 +12,13 @@ from typing import Any
 
 from inferbus_workload_reconciler.actions import Action, ChildKind, Create
 from inferbus_workload_reconciler.core import Plan, plan
-from inferbus_workload_reconciler.observed import Observed, observe_pod, observe_service
+from inferbus_workload_reconciler.observed import (
+    NO_CLUSTER,
+    Observed,
+    observe_pod,
+    observe_pod_group,
+    observe_service,
+)
 from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
 from inferbus_workload_reconciler.policy_naming import ROLE_ID
 from inferbus_workload_reconciler.policy_parsing import parse_workload
@@ -39,7 +45,7 @@ class World:
         self.status: Manifest = {}
         self.now_ms = START_MS
         self.lost_nodes: frozenset[str] = frozenset()
-        self.volcano: bool | None = None
+        self.cluster = NO_CLUSTER
         self.unready: Callable[[Manifest], bool] = lambda pod: False
         """Pods that never become ready."""
         self.events: list[str] = []
@@ -121,8 +127,9 @@ class World:
             revision=self._views,
             pods=tuple(observe_pod(pod) for pod in self._all(ChildKind.POD)),
             services=tuple(observe_service(one) for one in self._all(ChildKind.SERVICE)),
+            pod_groups=tuple(observe_pod_group(one) for one in self._all(ChildKind.POD_GROUP)),
             lost_nodes=self.lost_nodes,
-            volcano=self.volcano,
+            cluster=self.cluster,
         )
 
     def plan(self, observed: Observed | None = None) -> Plan:
