@@ -80,6 +80,8 @@ class RoleTemplate:
     content: Mapping[str, Any]
     """What the hash covers, as it stands in a revision snapshot."""
     hash: str
+    meaning: str
+    """Equal for templates that say the same in other words."""
 
     @property
     def size(self) -> int:

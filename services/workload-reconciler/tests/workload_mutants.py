@@ -31,6 +31,18 @@ MUTANTS = (
         '    content = {\n        **role,\n        "name"',
     ),
     Mutant("MS_D1", "policy_adoption", "    if equal:\n", "    if False:\n"),
+    Mutant(
+        "MS_D1",
+        "policy_templates",
+        "own.meaning == newest.meaning",
+        "own.hash == newest.hash",
+    ),
+    Mutant(
+        "MS_D1",
+        "policy_revisions",
+        "[role.meaning for role in one] ==",
+        "[role.hash for role in one] ==",
+    ),
     Mutant("MS_D2", "policy_members", "    if policy is not RecoveryPolicy.NONE:", "    if True:"),
     Mutant(
         "MS_D5",
