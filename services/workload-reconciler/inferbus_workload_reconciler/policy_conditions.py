@@ -18,8 +18,15 @@ SCHEDULER_FALLBACK = "SchedulerFallback"
 RECOVERY_BACK_OFF = "RecoveryBackOff"
 SNAPSHOT_LOST = "RevisionSnapshotLost"
 NAME_TAKEN = "NameTaken"
+ACTION_FAILED = "ActionFailed"
 
-OCCASIONAL = (SCHEDULER_FALLBACK, RECOVERY_BACK_OFF, SNAPSHOT_LOST, NAME_TAKEN)
+OCCASIONAL = (
+    SCHEDULER_FALLBACK,
+    RECOVERY_BACK_OFF,
+    SNAPSHOT_LOST,
+    NAME_TAKEN,
+    ACTION_FAILED,
+)
 """Conditions that appear when they are first True and turn False afterwards."""
 
 
