@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from inferbus_contracts.resources.annotations import PREFIX
+from inferbus_workload_reconciler.actions import GROUP_ANNOTATION
 from inferbus_workload_reconciler.observed import (
     ObservedPod,
     ObservedPodGroup,
@@ -69,7 +70,7 @@ class Reader:
             phase=sys.intern(pod.phase),
             node=sys.intern(pod.node),
             message=sys.intern(pod.message),
-            spec=self._ports(pod.spec),
+            spec=self._spec(pod.spec),
         )
         return self._child(document, kept)
 
@@ -95,18 +96,19 @@ class Reader:
         workload = sys.intern((metadata.get("labels") or {}).get(self._name_label, ""))
         return Child(workload, revision_of(document), value)
 
-    def _ports(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The containers' ports, which facts name."""
+    def _spec(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The scheduler, and the containers' ports, which facts name."""
+        scheduler = spec.get("schedulerName", "")
         ports = tuple(
             tuple(port["containerPort"] for port in container.get("ports") or ())
             for container in spec.get("containers") or ()
         )
-        kept = self._shared.get(ports)
+        kept: Mapping[str, Any] | None = self._shared.get((scheduler, ports))
         if kept is None:
-            kept = {"containers": [{"ports": [{"containerPort": n} for n in one]} for one in ports]}
-            self._remember(ports, kept)
-        found: Mapping[str, Any] = kept
-        return found
+            containers = [{"ports": [{"containerPort": one} for one in each]} for each in ports]
+            kept = {"schedulerName": scheduler, "containers": containers}
+            self._remember((scheduler, ports), kept)
+        return kept
 
     def _once(self, owner: Owner) -> Owner:
         kept = self._shared.get(owner)
@@ -141,7 +143,11 @@ def revision_of(document: Mapping[str, Any]) -> int:
 
 
 def _ours(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in annotations.items() if name.startswith(PREFIX)}
+    return {
+        name: value
+        for name, value in annotations.items()
+        if name.startswith(PREFIX) or name == GROUP_ANNOTATION
+    }
 
 
 def _interned(texts: Mapping[str, str]) -> dict[str, str]:
