@@ -38,5 +38,5 @@ async def _do(substrate: Substrate, workload: WorkloadSpec, action: Action) -> A
     if isinstance(action, Create):
         return await substrate.apply(action)
     if isinstance(action, Update):
-        return await substrate.update(action)
+        return await substrate.update(workload, action)
     return await substrate.delete(workload, action)

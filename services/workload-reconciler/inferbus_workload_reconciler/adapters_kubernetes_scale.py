@@ -10,6 +10,7 @@ Invariant: no number is written unless uid and generation are those that were as
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
@@ -62,17 +63,18 @@ class Scaling:
         target = read_target(document, key)
         same = target.replicas == request.replicas
         if same and target.decision_id == request.decision_id:
-            return _reply(target, request.replicas, target.generation, changed=True)
+            return _reply(target, request.replicas, changed=True)
         unmet = _unmet(key, target, request.preconditions)
         if unmet:
             return ScaleReply(problems=unmet)
         if same:
-            return _reply(target, request.replicas, target.generation, changed=False)
+            return _reply(target, request.replicas, changed=False)
         if key.role or not _has_scale(key.kind):
-            written = await self._patch(key, document, request)
-            return _reply(read_target(written, key), request.replicas, _generation(written), True)
-        await self._set(key, document, request)
-        return _reply(target, request.replicas, target.generation + 1, changed=True)
+            await self._patch(key, document, request)
+        else:
+            await self._set(key, document, request)
+        after = replace(target, generation=target.generation + 1)
+        return _reply(after, request.replicas, changed=True)
 
     async def _set(self, key: ObjectKey, document: Document, request: ScaleRequest) -> None:
         """The id onto the object, then the number onto that revision of it."""
@@ -102,11 +104,9 @@ class Scaling:
             manager=SCALE_MANAGER,
         )
 
-    async def _patch(
-        self, key: ObjectKey, document: Document, request: ScaleRequest
-    ) -> dict[str, Any]:
+    async def _patch(self, key: ObjectKey, document: Document, request: ScaleRequest) -> None:
         """Number and id in one write, on condition that everything it rests on still holds."""
-        return await self._client.patch(
+        await self._client.patch(
             resource_of(key.kind),
             key.namespace,
             key.name,
@@ -137,6 +137,7 @@ def scale_patch(
         patch.append(_test(f"{place}/name", role))
     patch.append({"op": "add", "path": f"{place}/replicas", "value": replicas})
     if not metadata.get("annotations"):
+        patch.insert(0, _test("/metadata/resourceVersion", metadata["resourceVersion"]))
         patch.append({"op": "add", "path": "/metadata/annotations", "value": {}})
     escaped = DECISION_ID.replace("~", "~0").replace("/", "~1")
     path = f"/metadata/annotations/{escaped}"
@@ -151,12 +152,10 @@ def _has_scale(kind: str) -> bool:
     return kind == LEADER_WORKER_SET or KINDS[kind].scale is not None
 
 
-def _generation(document: Document) -> int:
-    return int(document["metadata"]["generation"])
-
-
-def _reply(target: ScaleTarget, replicas: int, generation: int, changed: bool) -> ScaleReply:
-    return ScaleReply(changed=changed, replicas=replicas, uid=target.uid, generation=generation)
+def _reply(target: ScaleTarget, replicas: int, *, changed: bool) -> ScaleReply:
+    return ScaleReply(
+        changed=changed, replicas=replicas, uid=target.uid, generation=target.generation
+    )
 
 
 def _unmet(key: ObjectKey, target: ScaleTarget, wanted: Preconditions) -> list[Problem]:

@@ -83,7 +83,7 @@ class ProcessSubstrate:
         await self._picture.reached(created.revision)
         return ActionResult(outcome=Outcome.DONE)
 
-    async def update(self, action: Update) -> ActionResult:
+    async def update(self, workload: WorkloadSpec, action: Update) -> ActionResult:
         """Refuse: no child that this substrate keeps is ever changed in place."""
         error = f"{action.child} {action.name} can't be changed on this substrate"
         return ActionResult(outcome=Outcome.FAILED, error=error)
@@ -124,7 +124,7 @@ class ProcessSubstrate:
     def tell(self, workload: WorkloadSpec, events: Iterable[WorkloadEvent]) -> None:
         """Nothing: `workload.acted` on the bus says the same."""
 
-    async def caught_up(self, revision: int) -> bool:
+    async def caught_up(self, workload: WorkloadSpec, revision: int) -> bool:
         """Wait until views show a revision that was seen before."""
         await self._picture.reached(revision)
         return True

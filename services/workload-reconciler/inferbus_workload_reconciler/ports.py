@@ -72,7 +72,7 @@ class Substrate(Protocol):
         """Create an object unless one of that name exists."""
         ...
 
-    async def update(self, action: Update) -> ActionResult:
+    async def update(self, workload: WorkloadSpec, action: Update) -> ActionResult:
         """Apply a merge patch with its preconditions; CONFLICT where they don't hold."""
         ...
 
@@ -92,7 +92,7 @@ class Substrate(Protocol):
         """Tell people who watch the object what happened; never waits, and never fails."""
         ...
 
-    async def caught_up(self, revision: int) -> bool:
+    async def caught_up(self, workload: WorkloadSpec, revision: int) -> bool:
         """Wait until views show a revision that was seen before; False when they never will."""
         ...
 

@@ -80,7 +80,7 @@ class Reconciler:
         surroundings = await self._substrate.observe(workload)
         observed = surroundings.observed
         if is_stale(observed, memory):
-            await self._catch_up(key, memory)
+            await self._catch_up(workload, memory)
             return AT_ONCE
         history = parse_history(surroundings.revisions, workload)
         now_ms = self._bus.clock.now_ms()
@@ -112,11 +112,11 @@ class Reconciler:
         await self._memory.forget(key)
         self._failures.pop(key, None)
 
-    async def _catch_up(self, key: ObjectKey, memory: Memory) -> None:
+    async def _catch_up(self, workload: WorkloadSpec, memory: Memory) -> None:
         """Wait for a view as new as the memory; where there will be none, the memory goes."""
-        if not await self._substrate.caught_up(memory.view):
-            log.warning("revisions went back: memory forgotten", extra={"workload": str(key)})
-            await self._memory.forget(key)
+        if not await self._substrate.caught_up(workload, memory.view):
+            log.warning("revisions went back: memory forgotten", extra={"workload": workload.key})
+            await self._memory.forget(workload.key)
 
     async def _remember(
         self, workload: WorkloadSpec, before: Mapping[str, Any], planned: Plan
