@@ -25,8 +25,14 @@ from inferbus_workload_reconciler.adapters_kubernetes_events import EventTeller
 from inferbus_workload_reconciler.adapters_kubernetes_scale import Scaling
 from inferbus_workload_reconciler.adapters_kubernetes_views import Children, ChildViews
 from inferbus_workload_reconciler.adapters_kubernetes_writes import MANAGER, Writes
-from inferbus_workload_reconciler.observed import Observed, controller_of, is_owned, observe_pod
-from inferbus_workload_reconciler.policy_kept import KeptStatus, read_status
+from inferbus_workload_reconciler.observed import (
+    Observed,
+    ObservedPod,
+    controller_of,
+    is_owned,
+    observe_pod,
+)
+from inferbus_workload_reconciler.policy_kept import KeptStatus, read_status, revision_of
 from inferbus_workload_reconciler.policy_naming import MODEL_SERVING as SERVING_CONVENTION
 from inferbus_workload_reconciler.policy_naming_lws import LEADER_WORKER
 from inferbus_workload_reconciler.ports import ActionResult, Surroundings
@@ -119,8 +125,7 @@ class KubernetesSubstrate:
         children = self._views[workload.key.kind].of(workload.key)
         pods, newest, complete_to = children.pods, children.newest, children.complete_to
         if pods and not _has_snapshot(workload, children):
-            pods, newest = await self._whole_pods(workload)
-            complete_to = max(complete_to, newest)
+            pods, newest, complete_to = await self._whole_pods(workload)
         return Surroundings(
             observed=Observed(
                 revision=newest,
@@ -134,13 +139,16 @@ class KubernetesSubstrate:
             revisions=children.revisions,
         )
 
-    async def _whole_pods(self, workload: WorkloadSpec) -> tuple[tuple[Any, ...], int]:
-        """Pods with all of their content: without snapshots only that tells what they were built
-        from (defect MS_D1)."""
+    async def _whole_pods(self, workload: WorkloadSpec) -> tuple[tuple[ObservedPod, ...], int, int]:
+        """Pods with all of their content, the newest change of one, and how far the list goes.
+
+        Without snapshots only their content tells what pods were built from (defect MS_D1).
+        """
         selector = f"{workload.convention.name_label}={workload.name}"
         listing = await self._client.list(POD, workload.namespace, selector)
         documents = sorted(listing.items, key=lambda one: str(one["metadata"]["name"]))
-        return tuple(map(observe_pod, documents)), int(listing.revision)
+        newest = max(map(revision_of, documents), default=0)
+        return tuple(map(observe_pod, documents)), newest, int(listing.revision)
 
     def _require_current(self, workload: WorkloadSpec) -> None:
         kind = workload.key.kind

@@ -1,7 +1,7 @@
 """What a cluster offers, which nodes it has lost, and who else works on its objects.
 
-Invariant: what isn't known holds nobody up but where acting would do harm: lost nodes are none
-until nodes were listed, and nothing is acted on until it is known that no other controller is there.
+Invariant: what isn't known holds nobody up, unless acting would do harm: no node is lost until the
+nodes were listed, and nothing is acted on until it is known that no other controller is there.
 """
 
 import asyncio

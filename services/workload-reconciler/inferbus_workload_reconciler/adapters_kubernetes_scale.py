@@ -20,7 +20,7 @@ from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_contracts.resources.kinds import KINDS, LEADER_WORKER_SET
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.problems import KubeError
-from inferbus_shared.kube.resources import ApiResource, resource_of
+from inferbus_shared.kube.resources import resource_of
 from inferbus_shared.kube.transport import JSON_PATCH, MERGE_PATCH
 from inferbus_workload_reconciler.policy_scaling import ScaleTarget, read_target
 

@@ -77,8 +77,9 @@ class ChildViews:
         else:
             workload = ObjectKey(self._kind, key.namespace, child.workload)
             self._workloads[key] = workload
-        for one in {before, workload} - {None}:
-            self._changed(one)
+        for one in dict.fromkeys((before, workload)):
+            if one is not None:
+                self._changed(one)
 
     @property
     def reflectors(self) -> Iterator[Reflector[Any]]:

@@ -171,5 +171,8 @@ _TRANSIENT = frozenset(
         ErrorCode.BUS_UNREACHABLE,
         ErrorCode.BUS_REFUSED,
         ErrorCode.BUS_FULL,
+        ErrorCode.KUBE_UNREACHABLE,
+        ErrorCode.KUBE_THROTTLED,
+        ErrorCode.KUBE_FAILED,
     }
 )

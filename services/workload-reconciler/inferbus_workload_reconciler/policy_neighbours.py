@@ -80,12 +80,11 @@ def look_at_lease(
     if not holder or not renewed:
         return LeaseView(), ""
     duration_ms = 1000 * int(spec.get("leaseDurationSeconds") or DEFAULT_LEASE_SECONDS)
-    if before is None or before.renewed != renewed:
-        view = LeaseView(renewed, now_ms)
-    else:
-        view = before
-    first = before is None
     renewed_ms = round(datetime.fromisoformat(renewed).timestamp() * 1000)
-    if first and now_ms - renewed_ms > duration_ms + LONGEST_SKEW_MS:
-        view = LeaseView(renewed, now_ms - duration_ms - 1)
+    if before is not None and before.renewed == renewed:
+        view = before
+    elif before is None and now_ms - renewed_ms > duration_ms + LONGEST_SKEW_MS:
+        view = LeaseView(renewed, renewed_ms)
+    else:
+        view = LeaseView(renewed, now_ms)
     return view, holder if now_ms - view.changed_ms <= duration_ms else ""
