@@ -41,9 +41,14 @@ def serving(
 ) -> Document:
     """A ModelServing as a user writes it."""
     template = {"spec": {"containers": [{"name": "engine", "image": image}]}}
-    role: Document = {"name": "main", "replicas": 1, "entryTemplate": template}
+    role: Document = {
+        "name": "main",
+        "replicas": 1,
+        "workerReplicas": workers,
+        "entryTemplate": template,
+    }
     if workers:
-        role |= {"workerReplicas": workers, "workerTemplate": template}
+        role["workerTemplate"] = template
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "ModelServing",
