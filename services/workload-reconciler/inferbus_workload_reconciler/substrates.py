@@ -3,6 +3,7 @@
 Invariant: a service on the process substrate imports nothing of Kubernetes.
 """
 
+import asyncio
 import gc
 from functools import partial
 from typing import Final
@@ -21,6 +22,16 @@ GARBAGE_THRESHOLDS: Final = (50_000, 50, 100)
 """How many new objects start a collection, and how many of those one of older objects. What is kept
 of a cluster is a million objects that are no garbage; with Python's own 700 a third of the CPU of a
 start with 10,000 pods goes into looking at them again and again."""
+
+
+def new_loop(settings: WorkloadReconcilerSettings) -> asyncio.AbstractEventLoop:
+    """The event loop for a substrate: on a cluster most of the work is calls, and uvloop's cost a
+    third less."""
+    if settings.substrate is SubstrateName.KUBERNETES:
+        import uvloop
+
+        return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
 
 
 async def open_substrate(runtime: Runtime[WorkloadReconcilerSettings]) -> Substrate:
