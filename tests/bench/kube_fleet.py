@@ -7,22 +7,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from inferbus_contracts.canonical import digest
-from inferbus_contracts.events.spec import SpecChanged
-from inferbus_contracts.keys import ObjectKey
-from inferbus_shared.bus.bus import Bus
-from tests.support.eventually import eventually
 from tests.support.kube_fleet import serving
 from tests.support.nats import NatsServer
 
 NAMESPACE = "default"
 QUIET_SECONDS = 0.5
+START_SECONDS = 30.0
 AT_ONCE = 32
 """Calls under way at a time: as many as the reconciler's by default."""
 
@@ -39,19 +36,29 @@ class FakeProcess:
     token: str
 
 
-@contextlib.asynccontextmanager
-async def fake_process() -> AsyncIterator[FakeProcess]:
+@contextlib.contextmanager
+def fake_process() -> Iterator[FakeProcess]:
     """One that listens."""
     with tempfile.TemporaryDirectory(prefix="inferbus-kube-") as folder:
         file = Path(folder) / "ports.json"
         command = [sys.executable, "-m", "tests.fakes.kubernetes", "--ports-file", str(file)]
         process = subprocess.Popen(command)
         try:
-            told = json.loads(await eventually(file.read_text, 30))
+            told = _told(file)
             yield FakeProcess(process.pid, told["url"], told["tokens"]["admin"])
         finally:
             process.terminate()
             process.wait()
+
+
+def _told(file: Path) -> dict[str, Any]:
+    """What a process writes when it listens."""
+    deadline = time.monotonic() + START_SECONDS
+    while not file.exists():
+        assert time.monotonic() < deadline, "the fake API server doesn't start"
+        time.sleep(0.01)
+    told: dict[str, Any] = json.loads(file.read_text())
+    return told
 
 
 @dataclass(frozen=True)
@@ -141,28 +148,6 @@ def model(number: int) -> Document:
     roles = [{**role, "name": name, "entryTemplate": template} for name in ("prefill", "decode")]
     document["spec"]["template"]["roles"] = roles
     return document
-
-
-async def announce(bus: Bus, document: Mapping[str, Any]) -> None:
-    """What the spec-watcher says of an object."""
-    metadata = document["metadata"]
-    known = {name: metadata[name] for name in ("name", "namespace", "uid", "generation")}
-    body = {
-        "apiVersion": document["apiVersion"],
-        "kind": document["kind"],
-        "metadata": known,
-        "spec": document["spec"],
-    }
-    key = ObjectKey(document["kind"], metadata["namespace"], metadata["name"])
-    fact = SpecChanged(
-        uid=metadata["uid"],
-        generation=metadata["generation"],
-        digest=digest(body),
-        object=body,
-        changed_by="bench",
-    )
-    id_ = f"{key}-{metadata['uid']}-{metadata['generation']}"
-    await bus.publish(bus.event(fact, key, id=id_))
 
 
 async def in_parallel(work: Iterable[Awaitable[ResultT]]) -> list[ResultT]:

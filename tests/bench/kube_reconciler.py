@@ -1,4 +1,4 @@
-"""The reconciler on Kubernetes, alone in a process: a thousand ModelServings with ten thousand pods.
+"""The reconciler on Kubernetes, alone in a process: 1,000 ModelServings with 10,000 pods.
 
 The fake API server is another process, so that each has its own CPU to account for. Rates are
 compared by CPU time: on a machine with fewer free cores than programs, seconds say how they share
@@ -18,7 +18,6 @@ from tests.bench.kube_fleet import (
     NAMESPACE,
     FakeProcess,
     ReconcilerProcess,
-    announce,
     fake_process,
     in_parallel,
     model,
@@ -27,7 +26,7 @@ from tests.bench.kube_fleet import (
 from tests.bench.processes import cpu_seconds
 from tests.support.eventually import eventually
 from tests.support.kube_calls import KubeCalls, WatchLines, path_of
-from tests.support.kube_fleet import NAME_LABEL, KubeFleet, install_definitions
+from tests.support.kube_fleet import NAME_LABEL, KubeFleet, announce, install_definitions
 from tests.support.nats import NatsServer, running_server
 
 SERVINGS = 1000
@@ -79,10 +78,9 @@ class _Rate:
 
 async def measure() -> list[Figure]:
     """All figures, on one fleet."""
-    with running_server() as nats:
+    with running_server() as nats, fake_process() as fake:
         await nats.provision()
         async with (
-            fake_process() as fake,
             KubeCalls(fake.url, fake.token) as calls,
             nats.bus(Service.SPEC_WATCHER) as watcher,
             nats.bus(Service.CONSOLE) as people,
