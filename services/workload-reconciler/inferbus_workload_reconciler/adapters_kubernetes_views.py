@@ -1,7 +1,8 @@
 """The children of workloads as a cluster shows them, found by workload.
 
 Invariant: what `of` returns is one moment of each kind, never older than this instance's own
-writes; it costs what the workload has, not what the cluster has.
+writes; what a deletion ended at once is the exception, it stays until the watch tells, and deleting
+it again is answered as done. It costs what the workload has, not what the cluster has.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
