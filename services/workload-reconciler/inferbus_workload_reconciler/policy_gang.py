@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from inferbus_contracts.resources.annotations import StartupStep
 from inferbus_workload_reconciler.actions import GROUP_ANNOTATION
 from inferbus_workload_reconciler.observed import Cluster
 from inferbus_workload_reconciler.policy_census import GroupView
@@ -54,6 +55,11 @@ def gangs_are_scheduled(workload: WorkloadSpec, cluster: Cluster) -> bool:
     return cluster.volcano is True and workload.scheduler_name == VOLCANO
 
 
+def startup_steps(workload: WorkloadSpec, cluster: Cluster) -> frozenset[StartupStep]:
+    """The steps in which groups start: none of a gang is scheduled before all of it exists."""
+    return frozenset() if gangs_are_scheduled(workload, cluster) else workload.startup
+
+
 def is_gang(workload: WorkloadSpec, group: GroupView, cluster: Cluster) -> bool:
     """Whether a group is scheduled as a gang; an empty one is, where gangs are scheduled.
 
@@ -93,9 +99,9 @@ def _smallest_template(group: GroupView, wanted: WantedRole) -> RoleTemplate:
 
 
 def render_pod_group(
-    workload: WorkloadSpec, ordinal: int, roles: tuple[GangRole, ...]
+    workload: WorkloadSpec, ordinal: int, spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The PodGroup of a group (modelserving spec 4.2), with everything that any Volcano reads."""
+    """The PodGroup of a group with that spec (modelserving spec 4.2, 2.9)."""
     name = workload.convention.group_name(workload.name, ordinal)
     owner = workload.owner_reference
     del owner["blockOwnerDeletion"]
@@ -109,11 +115,12 @@ def render_pod_group(
             "annotations": {GROUP_ANNOTATION: name},
             "ownerReferences": [owner],
         },
-        "spec": _spec(workload, roles),
+        "spec": spec,
     }
 
 
-def _spec(workload: WorkloadSpec, roles: tuple[GangRole, ...]) -> dict[str, Any]:
+def pod_group_spec(workload: WorkloadSpec, roles: tuple[GangRole, ...]) -> dict[str, Any]:
+    """The spec of a gang of these roles, with everything that any Volcano reads."""
     spec: dict[str, Any] = {
         "minMember": sum(role.replicas * role.template.size for role in roles),
         "minResources": {

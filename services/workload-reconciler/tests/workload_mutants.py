@@ -31,6 +31,18 @@ MUTANTS = (
         '    content = {\n        **role,\n        "name"',
     ),
     Mutant("MS_D1", "policy_adoption", "    if equal:\n", "    if False:\n"),
+    Mutant(
+        "MS_D1",
+        "policy_templates",
+        "own.meaning == newest.meaning",
+        "own.hash == newest.hash",
+    ),
+    Mutant(
+        "MS_D1",
+        "policy_revisions",
+        "[role.meaning for role in one] ==",
+        "[role.hash for role in one] ==",
+    ),
     Mutant("MS_D2", "policy_members", "    if policy is not RecoveryPolicy.NONE:", "    if True:"),
     Mutant(
         "MS_D5",
@@ -155,8 +167,8 @@ MUTANTS = (
     Mutant(
         "MS_D29",
         "policy_pod_groups",
-        "gang_roles(workload, group, group.shape)",
-        "gang_roles(workload, group, decisions.book.newest_shape())",
+        "specs.of(group, group.shape)",
+        "specs.of(group, decisions.book.newest_shape())",
     ),
     Mutant(
         "MS_D29",
@@ -191,8 +203,8 @@ MUTANTS = (
     Mutant(
         "MS_D31",
         "policy_pod_groups",
-        '        wanted["spec"] = stored_form(wanted["spec"], schema)\n',
-        "        assert stored_form and schema\n",
+        "self._by_shape[key] = stored_form(spec, self._schema)",
+        "self._by_shape[key] = spec or stored_form",
     ),
     Mutant(
         "MS_D33",
@@ -219,5 +231,56 @@ MUTANTS = (
         "policy_pod_groups",
         "elif is_owned(group.owner, workload) and group.name not in named:",
         "elif group.name not in named:",
+    ),
+    Mutant(
+        "MS_D16",
+        "policy_members",
+        "        for index in replica.missing\n",
+        "        for index in replica.missing[: was_complete * 99]\n",
+    ),
+    Mutant(
+        "MS_D20",
+        "policy_census",
+        "    live = tuple(pod for pod in ordered.values() if not pod.deleting)\n",
+        "    live = tuple(ordered.values())\n",
+    ),
+    Mutant(
+        "MS_D32",
+        "actions",
+        "runs.setdefault(_stage(action), [])",
+        "runs.setdefault(100 * _stage(action) + len(runs), [])",
+    ),
+    Mutant("MS_D37", "policy_naming_lws", '"subdomain": workload}', '"subdomain": ""}'),
+    Mutant(
+        "MS_D40",
+        "policy_groups",
+        "in count() if ordinal not in present)",
+        "in count(max(present, default=-1) + 1) if ordinal not in present)",
+    ),
+    Mutant("MS_D41", "policy_startup", "    if not asked:\n", "    if asked:\n"),
+    Mutant(
+        "MS_D41",
+        "policy_startup",
+        "entry is None or not entry.ready or entry.deleting",
+        "entry is None",
+    ),
+    Mutant(
+        "MS_D42",
+        "policy_fleet",
+        "not group.updated and group.ordinal >= limits.held_below and",
+        "not group.updated and group.ordinal >= limits.partition and",
+    ),
+    Mutant(
+        "MS_D42",
+        "policy_fleet",
+        "protected = ordinal < limits.held_below",
+        "protected = ordinal < limits.partition",
+    ),
+    Mutant("MS_D42", "policy_roles", "    if book.workload.paused:\n", "    if False:\n"),
+    Mutant(
+        "MS_D42",
+        "policy_progress",
+        "    return progress.since_ms + limit_ms",
+        "    return progress.since_ms + limit_ms * 1000",
     ),
 )
