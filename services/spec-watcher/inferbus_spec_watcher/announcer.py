@@ -15,11 +15,11 @@ from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_objects import (
     SCALE_MANAGER,
     last_manager,
 )
+from inferbus_spec_watcher.ports import Objects
 
 UNANNOUNCED = frozenset({"Pod", "CoreService", "ControllerRevision", "Secret", "ConfigMap"})
 
@@ -29,7 +29,7 @@ _SERVER_ONLY = ("managedFields", "resourceVersion")
 class Announcer:
     """Keeps the facts on the bus equal to the stored objects."""
 
-    def __init__(self, store: ObjectStore, observer: Observer, membership: Membership) -> None:
+    def __init__(self, store: Objects, observer: Observer, membership: Membership) -> None:
         self._store = store
         self._observer = observer
         self._membership = membership

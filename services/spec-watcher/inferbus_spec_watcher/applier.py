@@ -23,7 +23,8 @@ from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_contracts.resources.kinds import POD
 from inferbus_shared.clock import Clock
 from inferbus_shared.objects.picture import StoredObject
-from inferbus_spec_watcher.object_store import ObjectStore, StaleError, too_contested
+from inferbus_spec_watcher.contention import ATTEMPTS, StaleError, too_contested
+from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policies import Policies
 from inferbus_spec_watcher.policy_objects import (
     Written,
@@ -35,15 +36,12 @@ from inferbus_spec_watcher.policy_objects import (
 )
 from inferbus_spec_watcher.policy_replicas import replicas
 from inferbus_spec_watcher.policy_units import PlannedObject, plan_unit, writes
+from inferbus_spec_watcher.ports import RenderDocuments, RenderStatus
 
-ATTEMPTS = 8
 DEFAULT_GRACE_SECONDS = 30
 
 PlanT = TypeVar("PlanT")
 Changes = dict[ObjectKey, dict[str, Any] | None]
-RenderDocuments = Callable[[], Sequence[AppliedDocument]]
-RenderStatus = Callable[[StoredObject], dict[str, Any] | None]
-"""The status that an object should have; None leaves the one it has."""
 
 
 class Applier:

@@ -25,12 +25,11 @@ from inferbus_contracts.resources.kinds import (
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.objects.picture import StoredObject, controller_uid
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.expansion import Expansion, ExpansionSettings, expand
 from inferbus_spec_watcher.expansion.conditions import EXPANDED
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.ownership import Ownership, owner_reference
 from inferbus_spec_watcher.policy_objects import EXPANDER, owners_of
+from inferbus_spec_watcher.ports import Hand, Objects
 from inferbus_spec_watcher.status.view import Verdict
 
 SHORT_KINDS = frozenset({MODEL_BOOSTER, PLAYGROUND, INFERENCE_SERVICE})
@@ -53,14 +52,14 @@ class Expander:
 
     def __init__(
         self,
-        store: ObjectStore,
-        applier: Applier,
+        store: Objects,
+        hand: Hand,
         ownership: Ownership,
         membership: Membership,
         settings: ExpansionSettings,
     ) -> None:
         self._store = store
-        self._applier = applier
+        self._hand = hand
         self._ownership = ownership
         self._membership = membership
         self._settings = settings
@@ -105,7 +104,7 @@ class Expander:
             return
         self._rendered.pop(key, None)
         try:
-            await self._applier.apply_rendered(partial(self._render, key), EXPANDER, force=True)
+            await self._hand.apply_rendered(partial(self._render, key), EXPANDER, force=True)
             await self._delete_others(key)
         except ProblemsError as error:
             self._say(key, error)
@@ -129,7 +128,7 @@ class Expander:
         parent = rendered.parent.uid
         for child in self._ownership.children(parent):
             if child not in wanted:
-                await self._applier.delete_if(child, partial(_is_rendered_for, parent))
+                await self._hand.delete_if(child, partial(_is_rendered_for, parent))
 
     def _lookup(self, key: ObjectKey) -> Mapping[str, Any] | None:
         stored = self._store.get(key)

@@ -8,7 +8,7 @@ from inferbus_contracts.scaling.intent_reading import read_policy_object
 from inferbus_contracts.scaling.intents import PolicyObject
 from inferbus_contracts.scaling.settlement import PolicyObjects, Settled, scaled_roles
 from inferbus_shared.objects.picture import StoredObject
-from inferbus_spec_watcher.object_store import ObjectStore
+from inferbus_spec_watcher.ports import Objects
 
 POLICY_KINDS = frozenset({AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING})
 
@@ -16,7 +16,7 @@ POLICY_KINDS = frozenset({AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING})
 class Policies:
     """Kept beside the picture: current whenever the picture is."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: Objects) -> None:
         self._store = store
         self._objects = PolicyObjects()
         store.on_change(self._changed)
