@@ -3,7 +3,8 @@
 Level-triggered: whatever changes, the parent is expanded anew and what is stored made equal to
 that. A child that somebody edits or deletes comes back; one that is no longer rendered goes. What
 to store and what to delete is decided on the objects as they stand at that moment, so that an
-object of somebody else that came in between is left alone.
+object of somebody else that came in between is left alone. The children of a parent that was refused
+stay as they are; those of one that is going go with it.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from inferbus_contracts.resources.kinds import (
     key_of,
 )
 from inferbus_shared.bus.membership import Membership
-from inferbus_shared.objects.picture import StoredObject, controller_uid
+from inferbus_shared.objects.picture import StoredObject, controller_uid, is_going
 from inferbus_shared.worklist import Worklist
 from inferbus_spec_watcher.expansion import Expansion, ExpansionSettings, expand
 from inferbus_spec_watcher.expansion.conditions import EXPANDED
@@ -113,7 +114,7 @@ class Expander:
 
     def _render(self, key: ObjectKey) -> list[AppliedDocument]:
         parent = self._store.get(key)
-        if parent is None:
+        if parent is None or is_going(parent.object) or self._store.refusal(key):
             return []
         expansion = expand(parent.object, self._lookup, self._settings)
         assert expansion is not None, "every short kind is expanded"

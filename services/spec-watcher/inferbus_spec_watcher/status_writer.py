@@ -179,4 +179,5 @@ class StatusWriter:
             freeze=lambda key: self._orders.freeze(key, now_ms, settled.policies_of(key)),
             settled=settled,
             now_ms=now_ms,
+            refusal=self._store.refusal,
         )
