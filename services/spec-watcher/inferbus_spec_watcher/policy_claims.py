@@ -29,7 +29,9 @@ def claimable(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def is_applied(manifest: Mapping[str, Any], found: Mapping[str, Any], claims: Claims) -> bool:
     """Whether the stored object says all that the manifest does, and its applier claims no more."""
     wanted = claimable(manifest)
-    return _holds(found, wanted) and _claims_all(claims, wanted) and not _claims_more(claims, wanted)
+    return (
+        _holds(found, wanted) and _claims_all(claims, wanted) and not _claims_more(claims, wanted)
+    )
 
 
 def claims_field(claims: Claims, *names: str) -> bool:
@@ -78,9 +80,7 @@ def _item_is_claimed(claims: Claims, item: Any) -> bool:
 
 
 def _claims_more(claims: Claims, wanted: Any) -> bool:
-    return any(
-        _is_given_up(name, below, wanted) for name, below in claims.items() if name != "."
-    )
+    return any(_is_given_up(name, below, wanted) for name, below in claims.items() if name != ".")
 
 
 def _is_given_up(name: str, below: Claims, wanted: Any) -> bool:

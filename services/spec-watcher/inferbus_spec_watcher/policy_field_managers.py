@@ -53,7 +53,9 @@ def last_change(managed: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | Non
     stamps = field_manager(STAMP_MANAGER)
     decided = [one for one in spec_entries(managed) if one.get("manager") != stamps]
     numbered = enumerate(decided)
-    return max(numbered, key=lambda one: (str(one[1].get("time", "")), one[0]), default=(0, None))[1]
+    return max(numbered, key=lambda one: (str(one[1].get("time", "")), one[0]), default=(0, None))[
+        1
+    ]
 
 
 def foreign_appliers(managed: Iterable[Mapping[str, Any]]) -> frozenset[str]:

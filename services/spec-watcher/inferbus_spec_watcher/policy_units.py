@@ -147,7 +147,9 @@ def dangling(admitted: Pairs, lookup: Lookup) -> list[Problem]:
     for document, item in admitted:
         if item.key.kind != AUTOSCALING_POLICY_BINDING:
             continue
-        problem = missing_policy(item.key, item.object, lambda key: together.get(key) or lookup(key))
+        problem = missing_policy(
+            item.key, item.object, lambda key: together.get(key) or lookup(key)
+        )
         if problem is not None:
             problems.append(placed(problem, document.file))
     return problems
