@@ -1,9 +1,11 @@
 """spec.changed for every object that people or the expander own, and a tombstone when it goes.
 
 Pods, Services, revisions and Secrets are not announced: the first three are the reconciler's own
-doing (workload.observed tells of them), and nothing of a Secret belongs on the bus. Of an object that
-was refused the last fact stays what others see, until it is put right or goes; one that is going
-can't come back, and counts as gone.
+doing (workload.observed tells of them), and nothing of a Secret belongs on the bus.
+
+Invariant: of an object that was refused the last fact stays what others see, until it is put right
+or goes; so it does where the picture can't show whether an object is there. One that is going can't
+come back, and counts as gone.
 """
 
 from collections.abc import Mapping
@@ -72,7 +74,7 @@ class Announcer:
                 return announcement(stored)
             if told is not None and told.uid == stored.uid:
                 return None
-        return None if told is None else tombstone(told)
+        return tombstone(told) if told is not None and self._store.sees(key) else None
 
 
 def announcement(stored: StoredObject) -> SpecChanged:

@@ -3,8 +3,8 @@
 Level-triggered: whatever changes, the parent is expanded anew and what is stored made equal to
 that. A child that somebody edits or deletes comes back; one that is no longer rendered goes. What
 to store and what to delete is decided on the objects as they stand at that moment, so that an
-object of somebody else that came in between is left alone. The children of a parent that was refused
-stay as they are; those of one that is going go with it.
+object of somebody else that came in between is left alone. The children of a parent that was
+refused stay as they are; those of one that is going go with it.
 """
 
 from collections.abc import Callable, Mapping

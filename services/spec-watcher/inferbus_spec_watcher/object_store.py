@@ -31,6 +31,10 @@ class ObjectStore(ObjectPicture):
         """Nothing is stored here that wasn't admitted."""
         return ()
 
+    def sees(self, key: ObjectKey) -> bool:
+        """The picture is of the whole bucket."""
+        return True
+
     async def write(
         self, changes: Mapping[ObjectKey, dict[str, Any] | None]
     ) -> dict[ObjectKey, int]:

@@ -1,8 +1,8 @@
 """Whether an object holds what a manifest asks for, and its applier owns just that.
 
 Server-side apply keeps the fields of each applier in `managedFields` (`fieldsV1`: `f:` is a field,
-`k:` an item by its keys, `v:` an item by its value). What holds already needs no request, so a quiet
-cluster sees none. Pure. Invariant: applying a manifest that `is_applied` changes nothing.
+`k:` an item by its keys, `v:` an item by its value). What holds already needs no request, so that a
+quiet cluster sees none. Pure. Invariant: applying a manifest that `is_applied` changes nothing.
 """
 
 import json

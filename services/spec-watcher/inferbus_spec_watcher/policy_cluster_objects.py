@@ -12,7 +12,6 @@ from typing import Any
 from inferbus_contracts.admission import admit
 from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY,
     AUTOSCALING_POLICY_BINDING,
@@ -22,7 +21,6 @@ from inferbus_contracts.resources.kinds import (
 from inferbus_shared.kube.resources import ApiResource
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.policy_field_managers import (
-    decision_in,
     foreign_appliers,
     is_own,
     last_change,
@@ -65,7 +63,6 @@ def read_object(resource: ApiResource, document: Mapping[str, Any]) -> ClusterOb
         "generation": metadata.get("generation", 1),
         "managedFields": _parts(managed),
     }
-    _set_decision(body, managed)
     if "status" in document:
         body["status"] = document["status"]
     return ClusterObject(
@@ -137,12 +134,3 @@ def _parts(managed: Any) -> list[dict[str, Any]]:
         {"manager": name, "fields": [], **({"last": True} if name == changed_by else {})}
         for name in sorted(names)
     ]
-
-
-def _set_decision(body: dict[str, Any], managed: Any) -> None:
-    """The decision that scaled last, where the bucket's objects have it."""
-    decisions = [decision_in(str(one.get("manager"))) for one in spec_entries(managed)]
-    decision = next(filter(None, decisions), "")
-    if decision:
-        metadata = body["metadata"]
-        metadata["annotations"] = {**metadata.get("annotations", {}), DECISION_ID: decision}

@@ -18,6 +18,7 @@ from inferbus_contracts.resources.kinds import MODEL_ROUTE, SECRET
 from inferbus_contracts.resources.metadata import without_server_fields
 from inferbus_spec_watcher.policy_claims import claims_field, is_applied
 from inferbus_spec_watcher.policy_cluster_objects import ClusterObject
+from inferbus_spec_watcher.policy_folder import COMMAND_LINE, FOLDER
 from inferbus_spec_watcher.policy_objects import BUILT_IN, EXPANDER, check
 from inferbus_spec_watcher.policy_replicas import keeping_replicas, unheeded_replicas
 from inferbus_spec_watcher.policy_units import (
@@ -77,13 +78,13 @@ def gives_way(key: ObjectKey, stored: ClusterObject) -> bool:
     What is built in is such an offer, and a rendered ModelRoute (ruling "routing"). Whoever merely
     edits one changes the platform's, and a rendered one is put right.
     """
-    offers = {BUILT_IN} | ({EXPANDER} if key.kind == MODEL_ROUTE else set())
-    others = stored.claims.keys() - offers
-    people = {name for name in others if name in _PEOPLE}
-    return bool(offers & stored.claims.keys()) and bool(people or stored.appliers)
+    is_offer = bool(offers(key) & stored.claims.keys())
+    return is_offer and bool(stored.appliers or stored.claims.keys() & {COMMAND_LINE, FOLDER})
 
 
-_PEOPLE = frozenset({"cli", "folder"})
+def offers(key: ObjectKey) -> frozenset[str]:
+    """The managers whose objects of this kind are offers."""
+    return frozenset({BUILT_IN, EXPANDER} if key.kind == MODEL_ROUTE else {BUILT_IN})
 
 
 def _step(

@@ -1,8 +1,7 @@
 """What the platform's appliers are called in `metadata.managedFields` of a cluster's objects.
 
-Invariant: `manager_of(field_manager(name)) == name`, and whoever isn't the platform's keeps the name
-it gave itself. A decision that scaled an object stands in the name of who did: the scale subresource
-has no other place for it, and so one write says both.
+Invariant: `manager_of(field_manager(name)) == name`, and whoever isn't the platform's keeps the
+name it gave itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,25 +17,19 @@ _CLIENT_SIDE_APPLY = frozenset({"kubectl-client-side-apply", "kubectl-last-appli
 """`kubectl apply` without `--server-side`: an Update in the eyes of the server."""
 
 
-def field_manager(manager: str, decision_id: str = "") -> str:
-    """The name in `managedFields`; at most 128 characters (Kubernetes, "Field management")."""
-    return f"{PREFIX}{manager}/{decision_id}" if decision_id else f"{PREFIX}{manager}"
+def field_manager(manager: str) -> str:
+    """The name in `managedFields`; that of scaling is the same for every service that scales."""
+    return manager if manager == SCALE_MANAGER else f"{PREFIX}{manager}"
 
 
 def manager_of(name: str) -> str:
     """The manager that a name in `managedFields` stands for."""
-    return name.removeprefix(PREFIX).partition("/")[0] if is_own(name) else name
+    return name.removeprefix(PREFIX)
 
 
 def is_own(name: str) -> bool:
     """Whether it is one of the platform's appliers."""
-    return name.startswith(PREFIX)
-
-
-def decision_in(name: str) -> str:
-    """The decision that a name holds; empty for every other."""
-    is_scale = is_own(name) and manager_of(name) == SCALE_MANAGER
-    return name.partition("/")[2] if is_scale else ""
+    return name.startswith(PREFIX) or name == SCALE_MANAGER
 
 
 def spec_entries(managed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
