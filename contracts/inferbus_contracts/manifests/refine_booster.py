@@ -6,13 +6,12 @@ from pydantic import BaseModel
 
 from inferbus_contracts.manifests.refine_status import merged_by
 from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
-from inferbus_contracts.manifests.structural import PRESERVE
+from inferbus_contracts.manifests.structural import PORT, PRESERVE
 from inferbus_contracts.resources import booster
 
 _MAX_BACKENDS = 50
 _MAX_ADAPTERS = 1000
 _URI_LENGTH = 2048
-_PORT = "^0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
 
 _VARIABLES: Schema = {
     **merged_by("name"),
@@ -32,7 +31,7 @@ _CONFIG: Schema = {
             "x-kubernetes-int-or-string": True,
             "minimum": 1,
             "maximum": 65535,
-            "pattern": _PORT,
+            "pattern": f"^{PORT}$",
         }
     },
     PRESERVE: True,

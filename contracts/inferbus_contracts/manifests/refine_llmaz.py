@@ -16,8 +16,16 @@ _LABEL_VALUE: Schema = {
     "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
 }
 _MAX_MODELS = 100
-_URI = r"^(?i:(oss|s3|gcs|gs|ollama|host|hostpath|file))://[^\x00-\x20\x7f]+$"
-_BUCKET_ALONE = "^(?i:(s3|gcs|gs)):///*[^/]*/*$"
+_ANY = r"[^\x00-\x20\x7f]*"
+_SOME = r"[^/\x00-\x20\x7f]"
+"""A character that isn't a slash; URIs hold no blanks and no control characters."""
+_PLACES = (
+    rf"(?i:oss)://[^./\x00-\x20\x7f]+[.]{_SOME}+/+{_SOME}{_ANY}",
+    rf"(?i:s3|gcs|gs):///*{_SOME}+/+{_SOME}{_ANY}",
+    rf"(?i:host|file):///{_ANY}{_SOME}{_ANY}",
+    rf"(?i:ollama|hostpath)://{_ANY}{_SOME}{_ANY}",
+)
+_URI = f"^({'|'.join(_PLACES)})$"
 
 _DRAFTS = "self.models.filter(model, model.role == 'draft').size()"
 _DRAFT_HAS_MAIN = CelRule(
@@ -69,7 +77,7 @@ REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
                         "should be <scheme>://<address> with exactly one ://",
                     ).as_validation(),
                     CelRule(
-                        f"!self.matches('{_BUCKET_ALONE}')", "the path in the bucket is missing"
+                        "!(self + '/').contains('/../')", "a path may not go up with '..'"
                     ).as_validation(),
                 ],
             }

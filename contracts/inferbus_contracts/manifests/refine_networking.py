@@ -9,12 +9,13 @@ from pydantic import BaseModel
 
 from inferbus_contracts.admission.rules_provider import RESERVED_HEADERS
 from inferbus_contracts.manifests.refinement import CelRule, Refinement
+from inferbus_contracts.manifests.structural import PORT
 from inferbus_contracts.resources import external_provider, networking
 
 _NAME_LENGTH = 253
 _MODEL_LENGTH = 1024
 _MAX_HEADERS = 256
-_ADDRESS = r"^https://(\[[0-9A-Fa-f:.]+\]|[^\[\]/?#@:]+)(:[0-9]*)?(/[^?#]*)?\??#?$"
+_ADDRESS = rf"^https://(\[[0-9A-Fa-f:.]+\]|[^\[\]/?#@:]+)(:({PORT})?)?(/[^?#]*)?\??#?$"
 _RESERVED = ", ".join(f"'{name}'" for name in sorted(RESERVED_HEADERS))
 
 _MODEL_NAME_STAYS = CelRule(

@@ -1,7 +1,7 @@
 """Refinements of policies, bindings and what they scale (autoscaling spec 1.2 to 1.6).
 
-Quantities can't be compared in CEL of Kubernetes 1.27, so whether a ratio can be reached is left to
-admission; that a quantity is above zero is said by its form.
+CEL of Kubernetes 1.27 knows no quantities. That one is above zero is said by its form; two are
+compared where both are plain decimals, and whether a ratio can be reached is left to admission.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,8 @@ MAX_METRICS = 32
 """Metrics of one policy; the rule that names differ compares each with each."""
 _MAX_TARGETS = 100
 """Workloads of one mix, for the same reason."""
+_MAX_SOURCES = 100
+"""Places where the metrics of one role are read."""
 _NAME_LENGTH = 253
 """Characters of the name of an object, a role or a metric."""
 
@@ -41,6 +43,13 @@ METRICS: Schema = {
     ],
 }
 
+
+def _number(quantity: str) -> str:
+    """A quantity as a double; -1 for one whose form CEL can't read, e.g. with a suffix."""
+    plain = "'^[0-9]{1,15}([.][0-9]{1,15})?$'"
+    return f"(type({quantity}) == int || {quantity}.matches({plain}) ? double({quantity}) : -1.0)"
+
+
 _GIVEN_TARGETS = """
 [has(self.homogeneousTarget), has(self.heterogeneousTarget), has(self.disaggregatedTarget)]
 """
@@ -49,6 +58,7 @@ _GIVEN_CONFIGURATIONS = """
 has(self.homogeneousTarget), has(self.heterogeneousTarget)]
 """
 _ROLES = "self.disaggregatedTarget.roles"
+_HAS_METRICS = f"has({_ROLES}[name].metrics) || (has(self.metrics) && size(self.metrics) > 0)"
 _FIXED = f"{_ROLES}[name].minReplicas == {_ROLES}[name].maxReplicas"
 
 
@@ -62,9 +72,7 @@ _POLICY_RULES = (
         "only one of homogeneousTarget, heterogeneousTarget and disaggregatedTarget may be set",
     ),
     CelRule(
-        _each_moving_role(
-            f"has({_ROLES}[name].metrics) || (has(self.metrics) && size(self.metrics) > 0)"
-        ),
+        _each_moving_role(_HAS_METRICS),
         "disaggregatedTarget.roles: a role whose bounds differ needs metrics, here or in the role",
     ),
     CelRule(
@@ -72,6 +80,15 @@ _POLICY_RULES = (
             f"has({_ROLES}[name].metricSources) && size({_ROLES}[name].metricSources) > 0"
         ),
         "disaggregatedTarget.roles: a role whose bounds differ needs metricSources",
+    ),
+    CelRule(
+        _each_moving_role(
+            f"!has({_ROLES}[name].metricSources) || !({_HAS_METRICS})"
+            f" || {_ROLES}[name].metricSources.all(source, has({_ROLES}[name].metrics)"
+            f" ? {_ROLES}[name].metrics.exists(metric, {_key('metric')} == source)"
+            f" : self.metrics.exists(metric, {_key('metric')} == source))"
+        ),
+        "disaggregatedTarget.roles: metricSources are by the names of the role's metrics",
     ),
 )
 
@@ -124,7 +141,7 @@ REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
         }
     ),
     scaling_targets.RoleScaling: Refinement(
-        fields={"metrics": METRICS},
+        fields={"metrics": METRICS, "metricSources": {"maxProperties": _MAX_SOURCES}},
         rules=(
             CelRule(
                 "self.minReplicas <= self.maxReplicas", "minReplicas must not exceed maxReplicas"
@@ -142,6 +159,11 @@ REFINEMENTS: Mapping[type[BaseModel], Refinement] = {
             CelRule(
                 "self.numeratorRole != self.denominatorRole",
                 "numeratorRole and denominatorRole must differ",
+            ),
+            CelRule(
+                f"[{_number('self.minRatio')}].all(least, [{_number('self.maxRatio')}].all(most,"
+                " least < 0.0 || most < 0.0 || least <= most))",
+                "minRatio must not exceed maxRatio",
             ),
         ),
     ),

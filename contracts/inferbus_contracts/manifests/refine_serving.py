@@ -19,7 +19,7 @@ _BY_ROLE = "has(self.rolloutStrategy) && self.rolloutStrategy.type == 'RoleRolli
 
 def _is_nothing(share: str) -> str:
     """0 or 0%."""
-    return f"(type({share}) == string ? string({share}).matches('^0+%$') : {share} == 0)"
+    return f"(type({share}) == string ? {share}.matches('^0+%$') : {share} == 0)"
 
 
 _ENTRY: Schema = {

@@ -44,6 +44,8 @@ NOT_NEGATIVE = rf"^(\+?{_NUMBER}|-(0+\.?0*|\.0+)){_SUFFIX}$"
 """A quantity of zero or more."""
 POSITIVE = rf"^\+?([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX}$"
 """A quantity above zero."""
+PORT = "0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+"""A port as text, 1 to 65535."""
 _BOTH_TYPES = [{"type": "integer"}, {"type": "string"}]
 _REFERENCE = re.compile(r"\s*\([^()]*\b(?:ruling|rulings|spec|defect|defects)\b[^()]*\)")
 _BLANKS = re.compile(r"\s+")
@@ -118,7 +120,7 @@ class _Walk:
 
 def _int_or_string(node: Schema) -> Schema:
     """Bounds and forms stand beside the two types, where Kubernetes wants them."""
-    outside = {name: node[name] for name in ("description", "default") if name in node}
+    outside: Schema = {name: node[name] for name in ("description", "default") if name in node}
     if "description" in outside:
         outside["description"] = explained(outside["description"])
     for choice in node["anyOf"]:
