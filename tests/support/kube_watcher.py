@@ -1,4 +1,4 @@
-"""A spec-watcher in this process on a real NATS server and an API server, and what is seen of it."""
+"""A spec-watcher in this process on NATS and an API server, and what is seen of its work."""
 
 import contextlib
 from collections.abc import AsyncIterator
