@@ -13,6 +13,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
+from inferbus_shared.bus.service import Runtime
 from inferbus_shared.kube.settings import KubeSettings
 from inferbus_spec_watcher.main import serve
 from inferbus_spec_watcher.settings import SpecWatcherSettings, SubstrateName
@@ -84,7 +85,7 @@ async def cluster_watcher(
     instance: str = "w",
     folder: Path | None = None,
     **options: Any,
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Runtime[SpecWatcherSettings]]:
     """One running instance that looks at these namespaces; `options` are of the client."""
     settings = SpecWatcherSettings(
         substrate=SubstrateName.KUBERNETES, folder=folder, folder_interval_seconds=0.05
@@ -97,8 +98,8 @@ async def cluster_watcher(
             **options,
         }
     )
-    async with running_service(nats, partial(serve, kube=way), settings, instance):
-        yield
+    async with running_service(nats, partial(serve, kube=way), settings, instance) as runtime:
+        yield runtime
 
 
 def place(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
