@@ -113,9 +113,7 @@ def test_a_manifest_is_read_back_as_it_was_made(path: str) -> None:
 
 
 @pytest.mark.parametrize(("token", "changes", "field"), cases.REFUSED)
-def test_what_no_field_can_hold_is_refused(
-    problems, token: str, changes: dict, field: str
-) -> None:
+def test_what_no_field_can_hold_is_refused(problems, token: str, changes: dict, field: str) -> None:
     assert tuple(split_path(field)) in refused_at(token, build(token, changes))
     assert problems(token, changes), "a definition refuses nothing that admission accepts"
 

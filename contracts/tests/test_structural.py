@@ -110,7 +110,11 @@ def test_a_refinement_goes_wherever_the_part_is() -> None:
     rule = CelRule("self.least\n  > 0", "more")
     refined = Refinement(fields={"least": {"minimum": 1}}, required=("least",), rules=(rule,))
     schema = structural_schema(Whole, {Part: refined})["properties"]
-    for part in (schema["only"], schema["parts"]["items"], schema["byName"]["additionalProperties"]):
+    for part in (
+        schema["only"],
+        schema["parts"]["items"],
+        schema["byName"]["additionalProperties"],
+    ):
         assert part["required"] == ["least"]
         assert part["properties"]["least"]["minimum"] == 1
         assert part["properties"]["colour"] == PART["properties"]["colour"]
