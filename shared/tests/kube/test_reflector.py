@@ -1,6 +1,5 @@
 """A resource kept in memory, the same on the fake API server and on a real one."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from inferbus_shared.kube.resources import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITIO
 from inferbus_shared.kube.transport import MERGE_PATCH
 from shared.tests.kube.conftest import settings_of
 from shared.tests.kube.documents import config_map, definition, pod
+from shared.tests.kube.running import running
 from tests.fakes.kubernetes.faults import Answer, Cut, Page
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
@@ -32,14 +32,8 @@ async def following(
     reflector: Reflector[dict[str, str]] = Reflector(
         client, resource, read=labels, index=workload, **more
     )
-    running = asyncio.create_task(reflector.run())
-    try:
+    async with running(reflector):
         yield reflector
-        assert not running.done()
-    finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
 
 
 def names(reflector: Reflector[dict[str, str]], namespace: str = "") -> list[str]:
