@@ -14,12 +14,13 @@ from tests.fakes.kubernetes.api import Api, Target
 from tests.fakes.kubernetes.faults import Answer, Call, Cut, Fault, Faults, Hang, Hook, Page, Record
 from tests.fakes.kubernetes.reading import Selection, starting_revision
 from tests.fakes.kubernetes.requests import TRUE, target_of, verb_of
-from tests.fakes.kubernetes.status import ApiError
+from tests.fakes.kubernetes.status import ApiError, unknown_resource
 from tests.fakes.kubernetes.watching import Watch
 
 VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.0-fake", "platform": "linux/amd64"}
 LONGEST_WATCH_SECONDS = 3600
 BOOKMARK_SECONDS = 60.0
+_JSON = {"Content-Type": "application/json"}
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 
@@ -78,6 +79,8 @@ class Front:
         ):
             return _broken_off(fault)
         found = self.api.catalog.discovery(request.path) if request.method == "GET" else None
+        if found is None and self.api.catalog.built_in(request.path):
+            raise unknown_resource()
         if found is None:
             return web.Response(text="404 page not found\n", status=404)
         return _json(orjson.dumps(found))
@@ -233,6 +236,4 @@ def _broken_off(fault: Fault) -> web.Response:
 
 
 def _json(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(
-        body=body, status=code, content_type="application/json", headers=headers or {}
-    )
+    return web.Response(body=body, status=code, headers={**_JSON, **(headers or {})})

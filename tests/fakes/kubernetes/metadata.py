@@ -34,7 +34,8 @@ def begin(resource: Resource, namespace: str, document: Document) -> None:
     metadata = document.setdefault("metadata", {})
     check_type(resource, document)
     if metadata.get("resourceVersion"):
-        raise ApiError(500, "resourceVersion should not be set on objects to be created")
+        message = "resourceVersion should not be set on objects to be created"
+        raise ApiError(500, message, reason="")
     check_namespace(resource, namespace, metadata)
     for name in (*_KEPT, "selfLink", "managedFields"):
         metadata.pop(name, None)
@@ -48,6 +49,11 @@ def begin(resource: Resource, namespace: str, document: Document) -> None:
     metadata["creationTimestamp"] = timestamp()
     if resource.generation:
         metadata["generation"] = 1
+
+
+def without_empty(meta: Document) -> Document:
+    """Empty maps, lists and texts are no part of an object's metadata."""
+    return {name: value for name, value in meta.items() if value not in (None, "", [], {})}
 
 
 def check_type(resource: Resource, document: Document) -> None:
