@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from inferbus_contracts.admission import admit
 from inferbus_contracts.api.objects import AppliedDocument
-from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.kube.resources import resource_of
 from inferbus_spec_watcher.announcer import announcement, decision_of
@@ -263,13 +262,6 @@ def test_scaled_replicas_of_a_role_are_repeated() -> None:
     asked["spec"]["template"]["roles"][0]["replicas"] = 5
     manifest = planned(asked, read_object(SERVING, serving()), "main")
     assert manifest["spec"]["template"]["roles"][0]["replicas"] == 1
-
-
-def test_secrets_are_kubectls() -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    with pytest.raises(ProblemsError) as caught:
-        planned(secret, None)
-    assert caught.value.problems[0].code is ErrorCode.UNSUPPORTED
 
 
 def route(*managed: Document) -> ClusterObject:
