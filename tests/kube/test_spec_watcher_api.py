@@ -231,7 +231,7 @@ async def test_applying_again_leaves_the_replicas_that_a_policy_owns(
             kube_calls, "AutoscalingPolicyBinding", namespace, "bind", Accepted=("True", "Accepted")
         )
         await apply(bus, inside(serving(replicas=2), namespace))
-        edited = inside(serving(replicas=2), namespace)
+        edited = inside(serving(replicas=3), namespace)
         edited["spec"]["template"]["restartGracePeriodSeconds"] = 7
         await apply(bus, edited)
         assert (await get(bus, key))["spec"]["replicas"] == 2, "the applier's own number stays"
