@@ -10,14 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from inferbus_contracts.manifests.forms import NOT_NEGATIVE, POSITIVE, QUANTITY
 from inferbus_contracts.manifests.refinement import CelRule, Refinement
-from inferbus_contracts.manifests.structural import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    QUANTITY,
-    explained,
-    structural_schema,
-)
+from inferbus_contracts.manifests.structural import explained, structural_schema
 from inferbus_contracts.manifests.structural_faults import structural_faults
 from inferbus_contracts.resources.document import ResourcePart
 from inferbus_contracts.resources.scalars import (
@@ -93,7 +88,10 @@ PART = {
         ("free", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
         ("anything", {"x-kubernetes-preserve-unknown-fields": True}),
         ("many", {"type": "integer", "format": "int64", "default": 0}),
-        ("share", {**EITHER, "default": 1, "minimum": 0, "pattern": "^[0-9]+%$"}),
+        (
+            "share",
+            {**EITHER, "default": 1, "minimum": 0, "maximum": 2**31 - 1, "pattern": "^[0-9]+%$"},
+        ),
         ("amount", {**EITHER, "pattern": QUANTITY}),
         ("port", {"type": "integer", "format": "int64", "minimum": 1, "maximum": 2**32 - 1}),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.tests.conftest import build
+from contracts.tests.test_changes import ALLOWED, FORBIDDEN
 from contracts.tests.test_definitions import fields
 from inferbus_contracts.manifests.columns import COLUMNS
 from inferbus_contracts.manifests.definitions import DEFINED, object_schema
@@ -17,8 +18,6 @@ from tests.support.kube_manifests import collection
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow]
 
-GANG = "spec.template.gangPolicy"
-ONE, NONE = {"minRoleReplicas": {"server": 1}}, {"minRoleReplicas": {"server": 0}}
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 NEGATIVE = "should be a non-negative integer"
 MOMENT = "2026-01-31T12:00:00Z"
@@ -41,41 +40,22 @@ def replace(server: KubeApiServer, path: str, document: dict[str, Any]) -> Answe
     return server.call("PUT", path, {**stored, "spec": document["spec"]})
 
 
-@pytest.mark.parametrize(
-    ("token", "before", "after", "text"),
-    [
-        ("ModelRoute", {}, {"spec.modelName": "other"}, "modelName"),
-        ("ModelRoute", {}, {"spec.modelName": ..., "spec.loraAdapters": ["a"]}, "modelName"),
-        ("ModelServing", {GANG: ONE}, {}, "gangPolicy"),
-        ("ModelServing", {GANG: ONE}, {GANG: NONE}, "minRoleReplicas"),
-    ],
-)
+@pytest.mark.parametrize(("token", "before", "after", "field"), FORBIDDEN)
 def test_what_may_not_change_is_refused(
     installed_apiserver: KubeApiServer,
     team: str,
     token: str,
     before: dict,
     after: dict,
-    text: str,
+    field: str,
 ) -> None:
     path = create(installed_apiserver, team, token, before)
     answer = replace(installed_apiserver, path, build(token, after))
     assert answer.status == HTTPStatus.UNPROCESSABLE_ENTITY
-    assert text in answer.body["message"]
+    assert field.rpartition(".")[2] in answer.body["message"]
 
 
-@pytest.mark.parametrize(
-    ("token", "before", "after"),
-    [
-        ("ModelRoute", {}, {"spec.rules": []}),
-        ("ModelRoute", {"spec.modelName": ..., "spec.loraAdapters": ["a"]}, {}),
-        ("ModelServing", {}, {GANG: ONE}),
-        ("ModelServing", {GANG: ONE}, {GANG: {}}),
-        ("ModelServing", {GANG: {}}, {GANG: ONE}),
-        ("ModelServing", {GANG: ONE}, {GANG: ONE, "spec.replicas": 5}),
-        ("ModelBooster", {}, {"spec.owner": "x"}),
-    ],
-)
+@pytest.mark.parametrize(("token", "before", "after"), ALLOWED)
 def test_what_may_change_is_taken(
     installed_apiserver: KubeApiServer, team: str, token: str, before: dict, after: dict
 ) -> None:
@@ -142,6 +122,74 @@ def test_a_status_is_kept_whole_and_is_no_change_of_the_object(
     assert answer.body["metadata"]["generation"] == 1
     stored = installed_apiserver.call("GET", path).body
     answer = installed_apiserver.call("PUT", path, {**stored, "status": {}})
+    assert answer.body["status"] == status
+
+
+CONDITION = {
+    "type": "Accepted",
+    "status": "True",
+    "reason": "Accepted",
+    "message": "",
+    "observedGeneration": 1,
+    "lastTransitionTime": MOMENT,
+}
+SCALED = {
+    "name": "a",
+    "currentReplicas": 1,
+    "desiredReplicas": 2,
+    "mode": "Panic",
+    "lastScaleTime": MOMENT,
+}
+WRITTEN = [
+    ("ModelBooster", {"backendStatuses": [{"name": "main", "replicas": 1}]}),
+    (
+        "ModelServing",
+        {
+            "replicas": 2,
+            "availableReplicas": 1,
+            "updatedReplicas": 1,
+            "currentReplicas": 1,
+            "currentRevision": "a",
+            "updateRevision": "b",
+            "labelSelector": "a=b",
+        },
+    ),
+    ("AutoscalingPolicy", {"homogeneousStatus": SCALED}),
+    (
+        "AutoscalingPolicy",
+        {
+            "disaggregatedStatus": {
+                "roles": [SCALED],
+                "ratioStatus": {
+                    "numeratorRole": "prefill",
+                    "denominatorRole": "decode",
+                    "currentRatio": "0.5",
+                },
+                "ratioAdjusted": True,
+            }
+        },
+    ),
+    ("AutoscalingPolicyBinding", {"heterogeneousStatus": [SCALED]}),
+    ("ModelRoute", {"endpoints": 2, "readyEndpoints": 1}),
+    ("ModelServer", {"endpoints": 2, "readyEndpoints": 1}),
+    ("ExternalModelProvider", {}),
+    ("OpenModel", {}),
+    ("BackendRuntime", {}),
+    ("Playground", {"replicas": 1, "selector": "a=b"}),
+    ("Service", {"replicas": 1, "selector": "a=b"}),
+]
+"""(kind, fields of its status): what the services write, beside conditions."""
+
+
+@pytest.mark.parametrize(("token", "written"), WRITTEN)
+def test_what_the_services_write_is_kept(
+    installed_apiserver: KubeApiServer, team: str, token: str, written: dict
+) -> None:
+    """The API server drops what a definition doesn't name, and a service would write it again."""
+    path = create(installed_apiserver, team, token)
+    status = {**written, "observedGeneration": 1, "conditions": [CONDITION]}
+    body = {"status": status}
+    answer = installed_apiserver.call("PATCH", f"{path}/status", body, content_type=MERGE_PATCH)
     assert answer.body["status"] == status
 
 

@@ -5,19 +5,25 @@ Nothing is stored here: every document is a dry run, which ends before the store
 
 import json
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contracts.tests.conftest import build, get_at
 from contracts.tests.rule_cases import definitions as cases
-from contracts.tests.test_definitions import fields
+from contracts.tests.test_admission_properties import drawn
+from contracts.tests.test_definitions import as_kubernetes_takes_it, fields
 from contracts.tests.test_rules import BROKEN, FINE, ROWS
+from inferbus_contracts.admission import admit
 from inferbus_contracts.admission.paths import split_path
 from inferbus_contracts.admission.rule import Severity
 from inferbus_contracts.admission.schema import decode
+from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.manifests.definitions import DEFINED, object_schema
 from inferbus_contracts.published.files import CONTRACTS
 from inferbus_contracts.resources.kinds import KINDS, find_kind
@@ -134,6 +140,35 @@ def test_what_is_stored_is_what_admission_reads(
         "spec"
     ] == (read)
     assert answer.body["spec"] == read
+
+
+def combined(token: str, data: st.DataObject) -> dict[str, Any]:
+    """The least object with several changes at once that are fine one by one."""
+    fine = [changes for kind, changes in (*FINE, *cases.ACCEPTED) if kind == token]
+    several = data.draw(st.lists(st.sampled_from(fine), min_size=1, max_size=3))
+    try:
+        return build(token, {path: value for one in several for path, value in one.items()})
+    except (IndexError, KeyError, AttributeError):  # one change removes where another stands
+        return build(token)
+
+
+@pytest.mark.parametrize("made", [drawn, combined])
+@pytest.mark.parametrize("token", sorted(TOKENS))
+@settings(max_examples=25)
+@given(data=st.data())
+def test_whatever_admission_accepts_is_accepted(
+    installed_apiserver: KubeApiServer,
+    made: Callable[[str, st.DataObject], dict[str, Any]],
+    token: str,
+    data: st.DataObject,
+) -> None:
+    document = as_kubernetes_takes_it(made(token, data))
+    try:
+        admit(document)
+    except ProblemsError:
+        return
+    answer = judge(installed_apiserver, document, strictly=True)
+    assert answer.status == HTTPStatus.CREATED, answer.body
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.fakes.kubernetes import answering
 from tests.fakes.kubernetes.api import Api, Target
+from tests.fakes.kubernetes.discovery import discovery
 from tests.fakes.kubernetes.faults import Answer, Call, Cut, Fault, Faults, Hang, Hook, Page, Record
 from tests.fakes.kubernetes.reading import Selection, starting_revision
 from tests.fakes.kubernetes.requests import TRUE, target_of, verb_of
@@ -78,7 +79,8 @@ class Front:
             Call("discover", request.method, request.path, {}, user, "", "", "", "", b"")
         ):
             return _broken_off(fault)
-        found = self.api.catalog.discovery(request.path) if request.method == "GET" else None
+        served = self.api.catalog.served()
+        found = discovery(served, request.path) if request.method == "GET" else None
         if found is None and self.api.catalog.built_in(request.path):
             raise unknown_resource()
         if found is None:
