@@ -102,7 +102,7 @@ class KubeClient:
         limit: int | None = None,
         name: str = "",
     ) -> AsyncIterator[Page]:
-        """All objects, or that of `name`, by pages; one that `begins` makes those before it void."""
+        """All objects, or that of `name`, by pages; one that `begins` voids those before it."""
         size = self.settings.page_size if limit is None else limit
 
         async def fetch(query: Mapping[str, str]) -> Document:
