@@ -54,11 +54,7 @@ class Runtime(Generic[SettingsT]):
         self._durables: list[DurableSpec] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleanups: list[Callable[[], Awaitable[None]]] = []
-<<<<<<< HEAD
         self._needs: list[Callable[[], Mapping[str, str]]] = []
-=======
-        self._checks: list[Callable[[], Mapping[str, str]]] = []
->>>>>>> wt-kubewatcher
         self._stop = asyncio.Event()
         self._serving = False
         self._failure: BaseException | None = None
@@ -90,15 +86,9 @@ class Runtime(Generic[SettingsT]):
         """Call `cleanup` when the service stops, last registered first."""
         self._cleanups.append(cleanup)
 
-<<<<<<< HEAD
     def requires(self, missing: Callable[[], Mapping[str, str]]) -> None:
         """Be ready only while `missing` names nothing: what is missing, and why."""
         self._needs.append(missing)
-=======
-    def on_ready(self, check: Callable[[], Mapping[str, str]]) -> None:
-        """Ask `check` too what keeps the service from being ready, by name."""
-        self._checks.append(check)
->>>>>>> wt-kubewatcher
 
     def stop(self) -> None:
         """Begin to stop."""
@@ -108,17 +98,9 @@ class Runtime(Generic[SettingsT]):
         """What keeps the service from being ready."""
         needed = {name: why for need in self._needs for name, why in need().items()}
         if not self._serving:
-<<<<<<< HEAD
             return {**NOT_SERVING, **needed}
         known = await missing(self.bus.connection, self._durables)
         return {**known, **self._broker.missing, **needed}
-=======
-            return NOT_SERVING
-        found = {**await missing(self.bus.connection, self._durables), **self._broker.missing}
-        for check in self._checks:
-            found |= check()
-        return found
->>>>>>> wt-kubewatcher
 
     async def wire(self, serve: "Serve[SettingsT]") -> None:
         """Let `serve` register its work, which ends early when the service is to stop."""
