@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.services import Service
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.settings import KubeSettings
@@ -23,12 +24,15 @@ from inferbus_workload_reconciler.policy_revisions import parse_history
 from inferbus_workload_reconciler.policy_status import status_document
 from inferbus_workload_reconciler.ports import Done
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
-from tests.support.kube import ADMIN, KubeServer
+from tests.support.kube import KubeServer
+
+USER = Service.WORKLOAD_RECONCILER.value
+"""The account of a reconciler, with its rights and no others."""
 
 
 @contextlib.asynccontextmanager
 async def kube_substrate(
-    server: KubeServer, *namespaces: str, user: str = ADMIN, **settings: Any
+    server: KubeServer, *namespaces: str, user: str = USER, **settings: Any
 ) -> AsyncIterator[KubernetesSubstrate]:
     """A substrate that shows what there is, of these namespaces alone if any are given."""
     fields = {"namespaces": namespaces, "discovery_poll_seconds": 0.2, **server.settings(user)}
