@@ -11,6 +11,7 @@ import yaml
 
 from inferbus_contracts.events.spec import SpecChanged, SpecRejected
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.leader_worker_sets import LeaderWorkerSets
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
@@ -64,11 +65,17 @@ async def cluster_watcher(
     *namespaces: str,
     instance: str = "w",
     folder: Path | None = None,
+    leader_worker_sets: LeaderWorkerSets = LeaderWorkerSets.CONTROLLER,
+    leader_worker_namespace: str = "lws-system",
     **options: Any,
 ) -> AsyncIterator[Runtime[SpecWatcherSettings]]:
     """One running instance that looks at these namespaces; `options` are of the client."""
     settings = SpecWatcherSettings(
-        substrate=SubstrateName.KUBERNETES, folder=folder, folder_interval_seconds=0.05
+        substrate=SubstrateName.KUBERNETES,
+        folder=folder,
+        folder_interval_seconds=0.05,
+        leader_worker_sets=leader_worker_sets,
+        leader_worker_namespace=leader_worker_namespace,
     )
     way = KubeSettings.model_validate(
         {

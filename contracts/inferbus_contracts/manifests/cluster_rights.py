@@ -8,6 +8,7 @@ that lacks a verb gets it here, with the reason beside it. (modelserving spec 3.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from inferbus_contracts.leader_worker_sets import LEASE as LEADER_WORKER_LEASE
 from inferbus_contracts.resources import kinds
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_contracts.services import Service
@@ -99,6 +100,14 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
             why="the reference systems' own configuration, and no other ConfigMap",
             everywhere=True,
         ),
+        Right(
+            group=LEASES_GROUP,
+            resources=("leases",),
+            verbs=("get",),
+            names=(LEADER_WORKER_LEASE,),
+            why="whether LeaderWorkerSets are run by their own controller",
+            everywhere=True,
+        ),
         _TELLS,
         _SEES_KINDS,
     ),
@@ -137,7 +146,7 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
             group=LEASES_GROUP,
             resources=("leases",),
             verbs=("get",),
-            names=("lease.kthena.controller-manager", "b8b2488c.x-k8s.io"),
+            names=("lease.kthena.controller-manager", LEADER_WORKER_LEASE),
             why="whether another controller works on the same objects",
             everywhere=True,
         ),
