@@ -32,9 +32,12 @@ USER = Service.WORKLOAD_RECONCILER.value
 
 @contextlib.asynccontextmanager
 async def kube_substrate(
-    server: KubeServer, *namespaces: str, user: str = USER, **settings: Any
+    server: KubeServer, *namespaces: str, user: str = USER, waits: bool = True, **settings: Any
 ) -> AsyncIterator[KubernetesSubstrate]:
-    """A substrate that shows what there is, of these namespaces alone if any are given."""
+    """A substrate, of these namespaces alone if any are given; by default it shows what there is.
+
+    Without `waits` it may not have been able to look yet.
+    """
     fields = {"namespaces": namespaces, "discovery_poll_seconds": 0.2, **server.settings(user)}
     kube = KubeSettings.model_validate(fields)
     clock = SystemClock()
@@ -42,7 +45,8 @@ async def kube_substrate(
         substrate = KubernetesSubstrate(client, WorkloadReconcilerSettings(**settings), clock)
         running = [asyncio.create_task(work, name=name) for work, name in substrate.runs]
         try:
-            await substrate.ready()
+            if waits:
+                await substrate.ready()
             yield substrate
         finally:
             for task in running:

@@ -20,6 +20,7 @@ WRITE = ("create", "patch", "delete")
 EVENTS_GROUP = ""
 VOLCANO_GROUP = "scheduling.volcano.sh"
 LEASES_GROUP = "coordination.k8s.io"
+KTHENA_NAMESPACE = "kthena-system"
 DEFINITIONS_GROUP = "apiextensions.k8s.io"
 
 
@@ -36,6 +37,8 @@ class Right:
     """The only objects it is about; empty means all. Lists and watches have to select by name."""
     everywhere: bool = False
     """Also outside of the namespaces that a service may be held to."""
+    places: tuple[str, ...] = ()
+    """Where a service that is held to namespaces has it too; one that isn't has it anyway."""
 
 
 def _rights(
@@ -129,6 +132,13 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
         ),
         *_rights(_WORKLOADS, ("update",), "owner references that hold up a deletion", "finalizers"),
         *_rights(_PARTS, (*READ, *WRITE), "what a workload is made of"),
+        Right(
+            group="",
+            resources=("pods",),
+            verbs=("list", "watch"),
+            why="whether Kthena's own controllers run: they bear a label",
+            places=(KTHENA_NAMESPACE,),
+        ),
         Right(
             group=VOLCANO_GROUP,
             resources=("podgroups",),

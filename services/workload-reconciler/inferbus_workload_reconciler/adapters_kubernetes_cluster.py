@@ -70,8 +70,14 @@ class ClusterView:
         """Why leases and definitions couldn't be looked at."""
         self.facts = NO_CLUSTER
         self.nodes: Reflector[bool] = Reflector(client, NODE, read=is_out_of_service)
+        # Held to some namespaces, one may not look into all.
+        held = client.settings.namespaces
         self.controllers: Reflector[bool] = Reflector(
-            client, POD, read=is_running, label_selector=KTHENA_SELECTOR
+            client,
+            POD,
+            read=is_running,
+            namespaces=(*held, settings.kthena_namespace) if held else (),
+            label_selector=KTHENA_SELECTOR,
         )
         self.nodes.on_change(self._node_changed)
         self.controllers.on_change(lambda _: changed())
