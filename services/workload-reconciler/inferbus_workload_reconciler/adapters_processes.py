@@ -15,7 +15,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import CONTROLLER_REVISION, CORE_SERVICE, POD
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture, shown
-from inferbus_workload_reconciler.actions import ChildKind, Create, Delete
+from inferbus_workload_reconciler.actions import ChildKind, Create, Delete, Update
 from inferbus_workload_reconciler.observed import (
     Observed,
     controller_of,
@@ -55,8 +55,6 @@ class ProcessSubstrate:
                 revision=self._picture.revision,
                 pods=tuple(observe_pod(pod) for pod in children[POD]),
                 services=tuple(observe_service(one) for one in children[CORE_SERVICE]),
-                lost_nodes=frozenset(),
-                volcano=None,
             ),
             revisions=tuple(children[CONTROLLER_REVISION]),
         )
@@ -79,6 +77,11 @@ class ProcessSubstrate:
             return ActionResult(outcome=Outcome.FAILED, error=str(error))
         await self._picture.reached(created.revision)
         return ActionResult(outcome=Outcome.DONE)
+
+    async def update(self, action: Update) -> ActionResult:
+        """Refuse: no child that this substrate keeps is ever changed in place."""
+        error = f"{action.child} {action.name} can't be changed on this substrate"
+        return ActionResult(outcome=Outcome.FAILED, error=error)
 
     async def delete(self, workload: WorkloadSpec, action: Delete) -> ActionResult:
         """Request a deletion; what is gone already is as good."""

@@ -20,8 +20,10 @@ from inferbus_workload_reconciler.policy_census import Fleet, place_pods, survey
 from inferbus_workload_reconciler.policy_decisions import Decisions, decide, project
 from inferbus_workload_reconciler.policy_doubts import doubts
 from inferbus_workload_reconciler.policy_events import role_events
+from inferbus_workload_reconciler.policy_gang import startup_steps
 from inferbus_workload_reconciler.policy_memory import Memory
 from inferbus_workload_reconciler.policy_outcome import next_check, remember
+from inferbus_workload_reconciler.policy_pod_groups import decide_pod_groups
 from inferbus_workload_reconciler.policy_revisions import RevisionHistory
 from inferbus_workload_reconciler.policy_status import (
     WorkloadStatus,
@@ -83,19 +85,22 @@ def plan(
     placed = place_pods(workload, observed.pods)
     target = target_revision(workload, history, placed)
     book = TemplateBook(workload=workload, history=history, target=target)
-    decisions = decide(book, survey(book, observed, placed), memory, now_ms)
+    steps = startup_steps(workload, observed.cluster)
+    decisions = decide(book, survey(book, observed, placed), memory, steps, now_ms)
+    pod_groups = decide_pod_groups(decisions, observed)
+    decisions = decisions.without_pods(pod_groups.waiting)
     summary = _summarise(decisions)
-    after = remember(decisions, observed, memory, summary.current_revision, now_ms)
-    found = tuple(doubts(decisions, observed, after, now_ms))
+    after = remember(decisions, observed, memory, summary, now_ms)
+    found = tuple(doubts(decisions, observed, pod_groups, after, now_ms))
     return Plan(
-        actions=render_steps(decisions, observed, now_ms),
+        actions=render_steps(decisions, observed, pod_groups, now_ms),
         memory=after,
         status=status_document(workload, summary, previous_status, found, now_ms),
         summary=summary,
         fleet=decisions.fleet,
         events=tuple(role_events(decisions)),
         doubts=found,
-        next_check_ms=next_check(decisions, observed, after, now_ms),
+        next_check_ms=next_check(decisions, observed, pod_groups, after, now_ms),
     )
 
 

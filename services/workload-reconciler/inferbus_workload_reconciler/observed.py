@@ -5,7 +5,7 @@ milliseconds: the shell has mapped the server's stamps already where its clock r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -63,6 +63,38 @@ class ObservedService:
     uid: str
     owner: Owner | None
     deleting: bool
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    selector: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedPodGroup:
+    """One PodGroup of Volcano."""
+
+    name: str
+    uid: str
+    resource_version: str
+    owner: Owner | None
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What a cluster offers to workloads (`policy_cluster` reads it); by default nothing."""
+
+    volcano: bool | None = None
+    """Whether PodGroups of Volcano are served; None on a substrate without schedulers."""
+    pod_group_schema: Mapping[str, Any] | None = None
+    """The structural schema of a PodGroup's `spec`; None where it isn't known."""
+    leader_worker_sets: bool = False
+    """Whether LeaderWorkerSets are served."""
+
+
+NO_CLUSTER = Cluster()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +106,13 @@ class Observed:
     pods: tuple[ObservedPod, ...] = ()
     """All pods with the workload's name label, whoever owns them."""
     services: tuple[ObservedService, ...] = ()
-    """All services with the workload's name label, whoever owns them."""
+    """All services that the workload owns or that have its name label: those of ModelServing v0.1
+    lack it."""
     lost_nodes: frozenset[str] = frozenset()
     """Nodes that are gone or marked out of service: what ran there has stopped."""
-    volcano: bool | None = None
-    """Whether the Volcano scheduler is there; None on a substrate without schedulers."""
+    pod_groups: tuple[ObservedPodGroup, ...] = ()
+    """All PodGroups with the workload's name label, whoever owns them."""
+    cluster: Cluster = NO_CLUSTER
 
 
 def observe_pod(pod: Mapping[str, Any]) -> ObservedPod:
@@ -119,6 +153,24 @@ def observe_service(service: Mapping[str, Any]) -> ObservedService:
         uid=metadata["uid"],
         owner=controller_of(metadata),
         deleting=metadata.get("deletionTimestamp") is not None,
+        resource_version=str(metadata.get("resourceVersion") or ""),
+        labels=metadata.get("labels") or {},
+        selector=(service.get("spec") or {}).get("selector") or {},
+    )
+
+
+def observe_pod_group(group: Mapping[str, Any]) -> ObservedPodGroup:
+    """Read a PodGroup of scheduling.volcano.sh/v1beta1."""
+    metadata = group["metadata"]
+    return ObservedPodGroup(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata.get("resourceVersion") or "",
+        owner=controller_of(metadata),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        spec=group.get("spec") or {},
     )
 
 

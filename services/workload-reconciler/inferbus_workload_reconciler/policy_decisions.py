@@ -5,15 +5,17 @@ Groups are decided first, then what happens inside those that stay and those tha
 Invariant: a group that goes, or has nothing left but pods on their way out, has no decision inside.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from inferbus_contracts.resources.annotations import StartupStep
 from inferbus_workload_reconciler.policy_budget import Limits, rollout_limits
 from inferbus_workload_reconciler.policy_census import Fleet, GroupView, ReplicaView
 from inferbus_workload_reconciler.policy_fleet import FleetDecision, NewGroup, decide_fleet
 from inferbus_workload_reconciler.policy_members import MemberDecision, decide_members
 from inferbus_workload_reconciler.policy_memory import Memory, Standing
 from inferbus_workload_reconciler.policy_recovery import FailureReview, review_failures
+from inferbus_workload_reconciler.policy_startup import startable
 from inferbus_workload_reconciler.policy_status import GroupStatus, settle_current_revision
 from inferbus_workload_reconciler.policy_templates import TemplateBook
 from inferbus_workload_reconciler.workload import ReplicaId
@@ -35,6 +37,19 @@ class Decisions:
     groups: FleetDecision
     members: Mapping[int, MemberDecision]
 
+    def group(self, ordinal: int) -> GroupView:
+        """A group that stands, or one that is to be built."""
+        standing = self.fleet.groups.get(ordinal)
+        return standing or empty_group(self.book, ordinal, self.groups.added[ordinal])
+
+    def without_pods(self, ordinals: Collection[int]) -> "Decisions":
+        """The same, but these groups get no pods for now."""
+        held = {
+            ordinal: replace(decision, pods=()) if ordinal in ordinals else decision
+            for ordinal, decision in self.members.items()
+        }
+        return replace(self, members=held) if ordinals else self
+
     def staying(self) -> Iterator[tuple[GroupView, MemberDecision]]:
         """Groups that stay, with what happens inside."""
         for ordinal, group in self.fleet.groups.items():
@@ -51,8 +66,17 @@ class Decisions:
                         yield replica
 
 
-def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Decisions:
-    """Decide everything for the fleet as it stands; `now_ms` is virtual time."""
+def decide(
+    book: TemplateBook,
+    fleet: Fleet,
+    memory: Memory,
+    steps: frozenset[StartupStep],
+    now_ms: int,
+) -> Decisions:
+    """Decide everything for the fleet as it stands.
+
+    `steps` are those in which groups start; `now_ms` is virtual time.
+    """
     limits = rollout_limits(book.workload)
     known = _by_group(memory)
     current = memory.current_revision or _oldest_in_use(book, fleet, limits)
@@ -73,7 +97,7 @@ def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Dec
         ordinal: _build_group(book, ordinal, new, current, failures)
         for ordinal, new in groups.added.items()
     }
-    return Decisions(
+    decisions = Decisions(
         book=book,
         fleet=fleet,
         limits=limits,
@@ -83,12 +107,28 @@ def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Dec
         groups=groups,
         members=members,
     )
+    return _in_steps(decisions, steps) if steps else decisions
+
+
+def _in_steps(decisions: Decisions, steps: frozenset[StartupStep]) -> Decisions:
+    members = {
+        ordinal: replace(decision, pods=startable(steps, decisions.group(ordinal), decision.pods))
+        for ordinal, decision in decisions.members.items()
+    }
+    return replace(decisions, members=members)
 
 
 def _build_group(
     book: TemplateBook, ordinal: int, new: NewGroup, current: str, failures: FailureReview
 ) -> MemberDecision:
-    empty = GroupView(
+    decision = decide_members(book, empty_group(book, ordinal, new), {}, current, failures)
+    pods = tuple(pod._replace(motive=new.motive) for pod in decision.pods)
+    return replace(decision, pods=pods)
+
+
+def empty_group(book: TemplateBook, ordinal: int, new: NewGroup) -> GroupView:
+    """A group that is to be built, without anything in it."""
+    return GroupView(
         ordinal=ordinal,
         replicas={},
         revision=new.revision,
@@ -96,9 +136,6 @@ def _build_group(
         surge=new.surge,
         shape=book.shape(new.revision, {}),
     )
-    decision = decide_members(book, empty, {}, current, failures)
-    pods = tuple(pod._replace(motive=new.motive) for pod in decision.pods)
-    return replace(decision, pods=pods)
 
 
 def _by_group(memory: Memory) -> Known:

@@ -12,23 +12,26 @@ from inferbus_workload_reconciler.policy_census import ReplicaView
 from inferbus_workload_reconciler.policy_decisions import Decisions, recreated_uids
 from inferbus_workload_reconciler.policy_groups import BATCH
 from inferbus_workload_reconciler.policy_memory import Memory, Setback, Standing
+from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
+from inferbus_workload_reconciler.policy_progress import deadline_ms, follow_progress
 from inferbus_workload_reconciler.policy_recovery import (
     count_failures,
     forget_recovered,
     recovery_unit,
 )
+from inferbus_workload_reconciler.policy_status import WorkloadStatus
 from inferbus_workload_reconciler.policy_steps import forced_deletions
 from inferbus_workload_reconciler.workload import ReplicaId
 
 ORPHAN_CHECK_MS = 1_000
-"""How soon to look again for a name that an earlier object's pod still holds."""
+"""How soon to look again for a name that something else still holds."""
 
 
 def remember(
     decisions: Decisions,
     observed: Observed,
     memory: Memory,
-    current_revision: str,
+    summary: WorkloadStatus,
     now_ms: int,
 ) -> Memory:
     """The memory after this plan; the one before when nothing worth keeping happened."""
@@ -40,24 +43,31 @@ def remember(
     kept, _ = forget_recovered(setbacks, _running_since_ms(decisions, setbacks, now_ms), now_ms)
     after = Memory(
         view=memory.view,
-        current_revision=current_revision,
+        current_revision=summary.current_revision,
         replicas=dict(_standings(decisions)),
         failing=failing,
         forgiven_restarts=decisions.failures.forgiven_restarts,
         setbacks=kept,
+        progress=follow_progress(decisions, summary, memory.progress, now_ms),
     )
     return memory if after == memory else replace(after, view=observed.revision)
 
 
-def next_check(decisions: Decisions, observed: Observed, memory: Memory, now_ms: int) -> int | None:
+def next_check(
+    decisions: Decisions,
+    observed: Observed,
+    pod_groups: PodGroupDecision,
+    memory: Memory,
+    now_ms: int,
+) -> int | None:
     """When something is due though nothing changes; `memory` is the one after the plan."""
     due = [one.due_ms for one in memory.failing.values() if one.due_ms > now_ms]
     due += [due_ms for _, due_ms in forced_deletions(decisions, observed) if due_ms > now_ms]
     running = _running_since_ms(decisions, memory.setbacks, now_ms)
     _, recovered_ms = forget_recovered(memory.setbacks, running, now_ms)
-    if recovered_ms is not None:
-        due.append(recovered_ms)
-    if decisions.fleet.orphans:
+    overdue_ms = deadline_ms(decisions, memory.progress)
+    due += [at for at in (recovered_ms, overdue_ms) if at is not None and at > now_ms]
+    if decisions.fleet.orphans or pod_groups.waiting:
         due.append(now_ms + ORPHAN_CHECK_MS)
     if len(decisions.groups.added) >= BATCH:
         due.append(now_ms)

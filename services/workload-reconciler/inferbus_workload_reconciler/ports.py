@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
 from inferbus_contracts.events.workload import Outcome
 from inferbus_contracts.keys import ObjectKey
-from inferbus_workload_reconciler.actions import Create, Delete
+from inferbus_workload_reconciler.actions import Create, Delete, Update
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.workload import WorkloadSpec
 
@@ -54,6 +54,10 @@ class Substrate(Protocol):
 
     async def apply(self, action: Create) -> ActionResult:
         """Create an object unless one of that name exists."""
+        ...
+
+    async def update(self, action: Update) -> ActionResult:
+        """Apply a merge patch with its preconditions; CONFLICT where they don't hold."""
         ...
 
     async def delete(self, workload: WorkloadSpec, action: Delete) -> ActionResult:

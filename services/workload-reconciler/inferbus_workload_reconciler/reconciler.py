@@ -24,7 +24,15 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
-from inferbus_workload_reconciler.actions import Action, ChildKind, Create
+from inferbus_workload_reconciler.actions import (
+    Action,
+    Create,
+    Delete,
+    Update,
+    is_held,
+    is_required,
+    stages,
+)
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.memory_store import MemoryStore
 from inferbus_workload_reconciler.observed import Observed
@@ -41,6 +49,8 @@ log = logging.getLogger("inferbus.workload-reconciler")
 
 AT_ONCE = 0.0
 RETRY_SECONDS = 1.0
+
+_WORDS = {Create: ActionWord.CREATE, Update: ActionWord.PATCH, Delete: ActionWord.DELETE}
 
 
 class Reconciler:
@@ -116,21 +126,24 @@ class Reconciler:
 
     async def _act(self, workload: WorkloadSpec, planned: Plan, observed: Observed) -> bool:
         """Carry the actions out; whether all went well."""
-        revisions = [one for one in planned.actions if _makes_revision(one)]
-        others = [one for one in planned.actions if not _makes_revision(one)]
-        for action in revisions:
-            if not await self._do(workload, action, observed):
-                return False
-        return all(await asyncio.gather(*(self._do(workload, one, observed) for one in others)))
+        failed: list[Action] = []
+        for stage in stages(planned.actions):
+            ready = [one for one in stage if not is_held(one, failed)]
+            done = await asyncio.gather(*(self._do(workload, one, observed) for one in ready))
+            failed += [one for one, well in zip(ready, done, strict=True) if not well]
+            if any(map(is_required, failed)):
+                break
+        return not failed
 
     async def _do(self, workload: WorkloadSpec, action: Action, observed: Observed) -> bool:
-        creates = isinstance(action, Create)
         if isinstance(action, Create):
             result = await self._substrate.apply(action)
+        elif isinstance(action, Update):
+            result = await self._substrate.update(action)
         else:
             result = await self._substrate.delete(workload, action)
         if result.outcome is not Outcome.ALREADY:
-            word = ActionWord.CREATE if creates else ActionWord.DELETE
+            word = _WORDS[type(action)]
             self._metrics.acted(word, result.outcome)
             await self._record(workload, word, action, result, observed)
         return result.outcome in (Outcome.DONE, Outcome.ALREADY)
@@ -170,7 +183,3 @@ class Reconciler:
             return None
         wait_ms = max(min(times_ms) - now_ms, 0)
         return wait_ms / 1000 / self._bus.clock.anchor.rate
-
-
-def _makes_revision(action: Action) -> bool:
-    return isinstance(action, Create) and action.child is ChildKind.REVISION
