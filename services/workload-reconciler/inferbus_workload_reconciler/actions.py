@@ -149,11 +149,21 @@ def _stage(action: Action) -> int:
 
 
 class EventReason(StrEnum):
-    """Transitions of role replicas that users watch for (modelserving spec 2.10)."""
+    """Transitions of role replicas that users watch for (modelserving spec 2.10), and failures."""
 
     CREATING = "RoleCreating"
     RUNNING = "RoleRunning"
     DELETING = "RoleDeleting"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_UPDATE = "FailedUpdate"
+    FAILED_DELETE = "FailedDelete"
+    REFUSED = "Refused"
+    """Nothing may be done here, because another controller does it."""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether somebody should look into it."""
+        return not self.value.startswith("Role")
 
 
 class WorkloadEvent(NamedTuple):

@@ -5,7 +5,7 @@ picture shows it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
@@ -15,7 +15,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import CONTROLLER_REVISION, CORE_SERVICE, POD
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture, shown
-from inferbus_workload_reconciler.actions import ChildKind, Create, Delete, Update
+from inferbus_workload_reconciler.actions import ChildKind, Create, Delete, Update, WorkloadEvent
 from inferbus_workload_reconciler.observed import (
     Observed,
     controller_of,
@@ -59,10 +59,15 @@ class ProcessSubstrate:
             revisions=tuple(children[CONTROLLER_REVISION]),
         )
 
-    async def changes(self) -> AsyncIterator[ObjectKey]:
+    async def changes(self) -> AsyncIterator[ObjectKey | None]:
         """Keys of workloads whose children changed."""
         while True:
             yield await self._changed.get()
+
+    def refusal(self, workload: WorkloadSpec) -> str:
+        """Nothing: no other controller works on these objects."""
+        del workload
+        return ""
 
     async def apply(self, action: Create) -> ActionResult:
         """Create a child; one that is there already is as good."""
@@ -78,7 +83,7 @@ class ProcessSubstrate:
         await self._picture.reached(created.revision)
         return ActionResult(outcome=Outcome.DONE)
 
-    async def update(self, action: Update) -> ActionResult:
+    async def update(self, workload: WorkloadSpec, action: Update) -> ActionResult:
         """Refuse: no child that this substrate keeps is ever changed in place."""
         error = f"{action.child} {action.name} can't be changed on this substrate"
         return ActionResult(outcome=Outcome.FAILED, error=error)
@@ -116,9 +121,22 @@ class ProcessSubstrate:
         revision = await self._client.set_status(workload.key, dict(status), conditions)
         await self._picture.reached(revision)
 
-    async def caught_up(self, revision: int) -> None:
+    def tell(self, workload: WorkloadSpec, events: Iterable[WorkloadEvent]) -> None:
+        """Nothing: `workload.acted` on the bus says the same."""
+
+    async def caught_up(self, workload: WorkloadSpec, revision: int) -> bool:
         """Wait until views show a revision that was seen before."""
         await self._picture.reached(revision)
+        return True
+
+    async def target(self, key: ObjectKey) -> Mapping[str, Any] | None:
+        """The object behind a target as the spec-watcher has it."""
+        try:
+            return await self._client.get(key.owner)
+        except ProblemsError as error:
+            if error.problems[0].code is ErrorCode.NOT_FOUND:
+                return None
+            raise
 
     async def scale(self, request: ScaleRequest) -> ScaleReply:
         """Ask for other replicas."""

@@ -65,7 +65,8 @@ def is_stale(observed: Observed, memory: Memory) -> bool:
     Such a view must not be planned for: pods that the memory knows to have existed would look lost.
     The shell waits for a newer one.
     """
-    return observed.revision < memory.view
+    shown = observed.revision if observed.complete_to is None else observed.complete_to
+    return shown < memory.view
 
 
 def plan(

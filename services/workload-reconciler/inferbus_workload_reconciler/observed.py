@@ -102,7 +102,9 @@ class Observed:
     """Everything that the substrate knows about one workload at one moment."""
 
     revision: int = 0
-    """Grows with every change of any child: a view with a smaller one is older; 0 is not known."""
+    """The newest change that is shown of what the memory is about; 0 is not known."""
+    complete_to: int | None = None
+    """Every change up to this revision is shown; None: `revision` says so itself."""
     pods: tuple[ObservedPod, ...] = ()
     """All pods with the workload's name label, whoever owns them."""
     services: tuple[ObservedService, ...] = ()

@@ -23,6 +23,7 @@ SCHEDULING_DRIFT = "SchedulingDrift"
 STALLED = "Stalled"
 PAUSED = "Paused"
 STARTUP_ORDER_IGNORED = "StartupOrderIgnored"
+ACTION_FAILED = "ActionFailed"
 
 OCCASIONAL = (
     SCHEDULER_FALLBACK,
@@ -34,6 +35,7 @@ OCCASIONAL = (
     STALLED,
     PAUSED,
     STARTUP_ORDER_IGNORED,
+    ACTION_FAILED,
 )
 """Conditions that appear when they are first True and turn False afterwards."""
 

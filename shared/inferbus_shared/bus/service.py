@@ -54,6 +54,7 @@ class Runtime(Generic[SettingsT]):
         self._durables: list[DurableSpec] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleanups: list[Callable[[], Awaitable[None]]] = []
+        self._needs: list[Callable[[], Mapping[str, str]]] = []
         self._stop = asyncio.Event()
         self._serving = False
         self._failure: BaseException | None = None
@@ -85,15 +86,21 @@ class Runtime(Generic[SettingsT]):
         """Call `cleanup` when the service stops, last registered first."""
         self._cleanups.append(cleanup)
 
+    def requires(self, missing: Callable[[], Mapping[str, str]]) -> None:
+        """Be ready only while `missing` names nothing: what is missing, and why."""
+        self._needs.append(missing)
+
     def stop(self) -> None:
         """Begin to stop."""
         self._stop.set()
 
     async def missing(self) -> Mapping[str, str]:
         """What keeps the service from being ready."""
+        needed = {name: why for need in self._needs for name, why in need().items()}
         if not self._serving:
-            return NOT_SERVING
-        return {**await missing(self.bus.connection, self._durables), **self._broker.missing}
+            return {**NOT_SERVING, **needed}
+        known = await missing(self.bus.connection, self._durables)
+        return {**known, **self._broker.missing, **needed}
 
     async def wire(self, serve: "Serve[SettingsT]") -> None:
         """Let `serve` register its work, which ends early when the service is to stop."""
@@ -144,12 +151,23 @@ class Runtime(Generic[SettingsT]):
 Serve = Callable[[Runtime[SettingsT]], Awaitable[None]]
 
 
-def run_service(service: Service, settings: type[SettingsT], serve: Serve[SettingsT]) -> int:
-    """The `main` of a service: 0 after a clean stop, else what `run_program` says."""
+def run_service(
+    service: Service,
+    settings: type[SettingsT],
+    serve: Serve[SettingsT],
+    new_loop: Callable[[SettingsT], asyncio.AbstractEventLoop] | None = None,
+) -> int:
+    """The `main` of a service: 0 after a clean stop, else what `run_program` says.
+
+    `new_loop` makes another event loop than asyncio's own.
+    """
     set_up_logging(service.value)
 
     def main() -> int:
-        return asyncio.run(_main(service, load_settings(settings), serve))
+        loaded = load_settings(settings)
+        factory = functools.partial(new_loop, loaded) if new_loop else None
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(_main(service, loaded, serve))
 
     return run_program(main)
 
