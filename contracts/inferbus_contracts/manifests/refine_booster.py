@@ -9,9 +9,9 @@ from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
 from inferbus_contracts.manifests.structural import PORT, PRESERVE
 from inferbus_contracts.resources import booster
 
-_MAX_BACKENDS = 50
-_MAX_ADAPTERS = 1000
-_URI_LENGTH = 2048
+_MAX_BACKENDS = 32
+_MAX_ADAPTERS = 500
+_URI_LENGTH = 1536
 
 _VARIABLES: Schema = {
     **merged_by("name"),
@@ -80,13 +80,13 @@ _BACKEND_RULES = (
     CelRule(
         "!self.modelURI.startsWith('pvc://')"
         " || (has(self.cacheURI) && self.cacheURI.startsWith('pvc://'))",
-        "cacheURI: a model on a volume claim needs pvc://<claim> to be mounted",
+        "modelURI is on a volume claim, which cacheURI must mount: pvc://<claim>",
     ),
     CelRule(
         "!self.modelURI.startsWith('pvc://')"
         " || !has(self.cacheURI) || !self.cacheURI.startsWith('pvc://')"
         f" || [{_FOLDERS}].all(folders, folders.size() > 0 && folders[0] == {_CLAIM})",
-        "modelURI: is not on the claim that cacheURI mounts",
+        "modelURI is not on the claim that cacheURI mounts",
     ),
 )
 

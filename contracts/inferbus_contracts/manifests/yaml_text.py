@@ -6,17 +6,21 @@ what JSON knows is written; a text that could be read as anything but text stand
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./(][A-Za-z0-9_./()',;-]*)*")
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""What a YAML parser takes for the end of a line, or refuses, though JSON doesn't."""
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 """What YAML 1.1 takes for something else than text."""
 
 
-def yaml_text(document: Mapping[str, Any], comment: str) -> bytes:
-    """One document below a comment of one line; mappings keep their order."""
-    return "".join(f"{line}\n" for line in (f"# {comment}", *_lines(document))).encode()
+def yaml_text(documents: Sequence[Mapping[str, Any]], comment: str) -> bytes:
+    """Documents below a comment of one line; mappings keep their order."""
+    texts = ("".join(f"{line}\n" for line in _lines(document)) for document in documents)
+    body = "---\n".join(texts)
+    return f"# {comment}\n{body}".encode()
 
 
 def _lines(value: Any) -> Iterator[str]:
@@ -48,4 +52,5 @@ def _item(item: Any) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
