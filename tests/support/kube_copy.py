@@ -8,6 +8,7 @@ anybody change is deleted and made anew, which no test should notice.
 import asyncio
 import copy
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from inferbus_shared.kube.resources import resource_of
@@ -97,7 +98,8 @@ class ChildrenCopy:
             await asyncio.gather(*map(self._bind, waiting))
             found = await self._read()
         self._stored = copy.deepcopy(found)
-        return {key: _same(known.get(key), one) for key, one in found.items()}
+        ordered = [*(key for key in known if key in found), *(key for key in found if key not in known)]
+        return {key: _same(known.get(key), found[key]) for key in ordered}
 
     async def _read(self) -> Objects:
         answers = await asyncio.gather(*(self._calls.get(self._path(kind)) for kind in RESOURCES))
@@ -118,10 +120,14 @@ class ChildrenCopy:
         path = self._path(kind, name)
         if _content(before) != _content(wanted):
             body = {**_addressed(wanted), "status": before.get("status")}
-            if not (await self._calls.put(path, body)).ok:
+            answer = await self._calls.put(path, body)
+            if answer.code == HTTPStatus.CONFLICT:
+                raise AssertionError(f"{name} was changed by somebody else: {answer.text}")
+            if not answer.ok:
                 await self._end(kind, name, before)
                 await self._make(kind, wanted)
                 return
+            wanted["metadata"]["resourceVersion"] = answer.body["metadata"]["resourceVersion"]
         if before.get("status") != wanted.get("status"):
             _well(await self._calls.put(f"{path}/status", _addressed(wanted)))
         if _is_ending(wanted) and not _is_ending(before):
@@ -131,6 +137,7 @@ class ChildrenCopy:
         """Another object of this content."""
         path = self._path(kind)
         made = _well(await self._calls.post(path, _unstamped(wanted)))
+        wanted["metadata"]["uid"] = made["metadata"]["uid"]
         status = wanted.get("status")
         if kind is ChildKind.POD and status:
             path = f"{path}/{made['metadata']['name']}/status"
@@ -165,7 +172,7 @@ def _same(known: Document | None, found: Document) -> Document:
 
 def _age(document: Document) -> tuple[str, int]:
     metadata = document["metadata"]
-    return metadata["creationTimestamp"], metadata["name"]
+    return metadata["creationTimestamp"], int(metadata["resourceVersion"])
 
 
 def _is_ending(document: Document) -> bool:
@@ -188,8 +195,8 @@ def _intent(document: Mapping[str, Any]) -> Document:
 
 
 def _addressed(document: Document) -> Document:
-    """The document for a PUT that holds whatever was written meanwhile."""
-    metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
+    """The document for a PUT."""
+    metadata = document["metadata"]
     return {**document, "metadata": {**metadata, "ownerReferences": _owners(metadata)}}
 
 

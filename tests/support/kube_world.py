@@ -47,10 +47,10 @@ class KubernetesWorld(World):
     def __init__(self, document: Manifest) -> None:
         super().__init__(document)
         self._stage = stage.get()
-        self.namespace = self._stage.namespace()
-        self.document["metadata"]["namespace"] = self.namespace
-        self._object = ObjectCopy(self._stage.calls, self.namespace, document["kind"])
-        self._children = ChildrenCopy(self._stage.calls, self.namespace)
+        namespace = self._stage.namespace()
+        self.document["metadata"]["namespace"] = namespace
+        self._object = ObjectCopy(self._stage.calls, namespace, document["kind"])
+        self._children = ChildrenCopy(self._stage.calls, namespace)
         self._seen_ms: dict[str, int] = {}
         self._due_ms: dict[str, int] = {}
 

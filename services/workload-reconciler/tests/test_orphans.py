@@ -17,7 +17,9 @@ def test_ms_t56_a_pod_of_an_earlier_object_makes_way() -> None:
     planned = world.reconcile()
     assert planned.next_check_ms == world.now_ms + 1000
     assert [
-        (one.name, one.motive.reason) for one in planned.actions if isinstance(one, Delete)
+        (one.name, one.motive.reason)
+        for one in planned.actions
+        if isinstance(one, Delete) and one.child is not ChildKind.POD_GROUP
     ] == [
         (f"x-{planned.summary.update_revision}", Reason.ORPHANED),
         ("x-0-prefill-0-0", Reason.ORPHANED),

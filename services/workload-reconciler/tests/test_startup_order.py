@@ -13,7 +13,8 @@ ROLES = [role("prefill", 2, workers=1), role("decode")]
 
 
 def ordered(order: str, replicas: int = 1) -> World:
-    return World(serving(replicas, ROLES, annotations={STARTUP_ORDER: order}))
+    annotations = {STARTUP_ORDER: order}
+    return World(serving(replicas, ROLES, annotations=annotations, schedulerName="other"))
 
 
 def test_ms_d41_workers_wait_for_their_entry_to_be_ready() -> None:

@@ -75,6 +75,12 @@ class World:
         self._uids = 0
         self._views = 0
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of everything here."""
+        namespace: str = self.document["metadata"]["namespace"]
+        return namespace
+
     # What people and programs ask for
 
     def apply(self, document: Manifest) -> None:

@@ -29,6 +29,15 @@ _LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str]
     ("maxItems", len, lambda size, limit: size <= limit, "must have at most this many items:"),
 )
 
+_LIMITED: Mapping[str, str] = {
+    "minimum": "number",
+    "maximum": "number",
+    "minLength": "string",
+    "maxLength": "string",
+    "minItems": "array",
+    "maxItems": "array",
+}
+
 
 def faults(value: Any, schema: Mapping[str, Any], path: str = "") -> Iterator[Cause]:
     """Every cause for which the server refuses `value`."""
@@ -54,12 +63,17 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         because = f"Unsupported value: {shown}: supported values: {known}"
         yield "FieldValueNotSupported", path, because
     for name, size, holds, asked in _LIMITS:
-        if name in schema and not holds(size(value), schema[name]):
+        if name in schema and _concerns(name, value) and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
     if "pattern" in schema and not re.search(schema["pattern"], value):
         because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
         yield "FieldValueInvalid", path, because
+
+
+def _concerns(limit: str, value: Any) -> bool:
+    """Whether a limit says anything of a value: one of numbers says nothing of a text."""
+    return _TYPES[_LIMITED[limit]](value)
 
 
 def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
