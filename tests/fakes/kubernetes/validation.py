@@ -29,15 +29,6 @@ _LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str]
     ("maxItems", len, lambda size, limit: size <= limit, "must have at most this many items:"),
 )
 
-_LIMITED: Mapping[str, str] = {
-    "minimum": "number",
-    "maximum": "number",
-    "minLength": "string",
-    "maxLength": "string",
-    "minItems": "array",
-    "maxItems": "array",
-}
-
 
 def faults(value: Any, schema: Mapping[str, Any], path: str = "") -> Iterator[Cause]:
     """Every cause for which the server refuses `value`."""
@@ -66,14 +57,19 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         if name in schema and _concerns(name, value) and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    is_text = isinstance(value, str)
+    if "pattern" in schema and is_text and not re.search(schema["pattern"], value):
         because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
         yield "FieldValueInvalid", path, because
 
 
 def _concerns(limit: str, value: Any) -> bool:
-    """Whether a limit says anything of a value: one of numbers says nothing of a text."""
-    return _TYPES[_LIMITED[limit]](value)
+    """A limit is for values of its own type alone: a field may be a number or a text."""
+    if limit.endswith("imum"):
+        return isinstance(value, int | float)
+    if limit.endswith("Length"):
+        return isinstance(value, str)
+    return isinstance(value, dict if limit.endswith("Properties") else list)
 
 
 def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
