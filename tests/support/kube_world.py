@@ -20,12 +20,14 @@ from workload_world import Manifest, World
 
 from inferbus_contracts.events.workload import Outcome
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.kinds import MODEL_SERVING
 from inferbus_workload_reconciler.acting import carry_out
 from inferbus_workload_reconciler.actions import Action, ChildKind, Create, Delete, Update
 from inferbus_workload_reconciler.adapters_kubernetes_writes import RESOURCES
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.observed import Observed, ObservedPod, timestamp_ms
 from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
+from inferbus_workload_reconciler.policy_naming import GROUP_NAME
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.policy_refusals import failure_condition
 from inferbus_workload_reconciler.policy_revisions import parse_history
@@ -146,11 +148,10 @@ class KubernetesWorld(World):
         return replace(found, observed=replace(found.observed, pods=pods))
 
     async def _until_shown(self, workload: WorkloadSpec) -> None:
-        label = workload.convention.name_label
         expected = {
             ObjectKey(RESOURCES[kind].kind, self.namespace, name): int(meta["resourceVersion"])
             for (kind, name), meta in ((key, one["metadata"]) for key, one in self.objects.items())
-            if label in (meta.get("labels") or {})
+            if _selector(kind, workload) in (meta.get("labels") or {})
         }
         revision = int(self.document["metadata"]["resourceVersion"])
         substrate = self._substrate
@@ -186,6 +187,13 @@ class KubernetesWorld(World):
     @property
     def _substrate(self) -> ShownSubstrate:
         return self._stage.substrate
+
+
+def _selector(kind: ChildKind, workload: WorkloadSpec) -> str:
+    """The label by which children of a kind are found; ModelServing v0.1 named no Service's."""
+    if kind is ChildKind.SERVICE and workload.key.kind == MODEL_SERVING:
+        return GROUP_NAME
+    return workload.convention.name_label
 
 
 class _Kept:

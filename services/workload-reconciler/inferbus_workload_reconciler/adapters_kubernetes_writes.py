@@ -100,33 +100,11 @@ class Writes:
             return _conflict("an object of this name has only just gone")
         owner = controller_of(existing["metadata"])
         if owner is not None and wanted is not None and owner.uid == wanted.uid:
-            return await self._shown(resource, action, existing)
+            self._draw_in(resource, existing)
+            return _ALREADY
         if owner is None:
             return _conflict("the name is held by an object that nothing owns")
         return _conflict(f"the name is held by one of {owner.kind} {owner.name}, uid {owner.uid}")
-
-    async def _shown(
-        self, resource: ApiResource, action: Create, existing: Mapping[str, Any]
-    ) -> ActionResult:
-        """See that views show a child: ModelServing v0.1 didn't label its Services (spec 3.15)."""
-        metadata = existing["metadata"]
-        wanted = action.manifest["metadata"].get("labels") or {}
-        missing = {k: v for k, v in wanted.items() if k not in (metadata.get("labels") or {})}
-        if missing:
-            seen = {name: metadata[name] for name in ("uid", "resourceVersion")}
-            try:
-                existing = await self._client.patch(
-                    resource,
-                    metadata["namespace"],
-                    action.name,
-                    {"metadata": {**seen, "labels": missing}},
-                    content_type=MERGE_PATCH,
-                    manager=MANAGER,
-                )
-            except KubeError as error:
-                return _failed(error, conflicts=(ErrorCode.CONFLICT, ErrorCode.NOT_FOUND))
-        self._draw_in(resource, existing)
-        return _ALREADY
 
 
 def _is_ending(answer: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Self
 
 from inferbus_workload_reconciler.actions import (
@@ -21,6 +22,7 @@ from inferbus_workload_reconciler.actions import (
     Update,
     is_held,
     is_required,
+    stages,
 )
 from inferbus_workload_reconciler.core import Plan, plan
 from inferbus_workload_reconciler.observed import (
@@ -192,7 +194,7 @@ class World:
         planned = self.plan(view)
         self.memory = memory_document(planned.memory)
         failed: list[Action] = []
-        for action in planned.actions:
+        for action in chain.from_iterable(stages(planned.actions)):
             if keep(action) and not is_held(action, failed):
                 self.carry_out(action)
             else:
