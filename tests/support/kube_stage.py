@@ -79,6 +79,7 @@ class ShownSubstrate(KubernetesSubstrate):
 class KubeStage:
     """A server, plain calls to it, and a substrate. `close` it from the thread that made it."""
 
+    server: KubeServer
     calls: KubeCalls
     substrate: ShownSubstrate
 
@@ -136,7 +137,7 @@ class KubeStage:
     async def _open(
         self, enter: Callable[[AsyncExitStack], Coroutine[Any, Any, KubeServer]]
     ) -> None:
-        server = await enter(self._stack)
+        server = self.server = await enter(self._stack)
         self.calls = await self._stack.enter_async_context(server.calls())
         await install_definitions(self.calls)
         definition = yaml.safe_load((_OTHER_KINDS / "leaderworkersets.yaml").read_text())

@@ -10,13 +10,14 @@ moment on that clock at which it was first seen.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from workload_volcano import NEW_SCHEMA
-from workload_world import Manifest, World
+from workload_world import Manifest, World, world_type
 
 from inferbus_contracts.events.workload import Outcome
 from inferbus_contracts.keys import ObjectKey
@@ -41,6 +42,17 @@ stage: ContextVar[KubeStage] = ContextVar("stage")
 """Where worlds are made."""
 
 Keep = Callable[[Action], bool]
+
+
+@contextmanager
+def worlds_on(where: KubeStage) -> Iterator[None]:
+    """Whoever asks for a `World` gets one there."""
+    tokens = stage.set(where), world_type.set(KubernetesWorld)
+    try:
+        yield
+    finally:
+        stage.reset(tokens[0])
+        world_type.reset(tokens[1])
 
 
 class KubernetesWorld(World):
