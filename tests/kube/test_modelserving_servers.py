@@ -78,7 +78,9 @@ def test_ms_t57_a_pod_whose_deletion_fails_goes_later(worlds: KubeStage) -> None
 
 
 @pytest.mark.parametrize("case", [pytest.param(60, id="MS_T47"), pytest.param(0, id="MS_T48")])
-def test_a_deletion_holds_for_the_pod_that_failed_and_no_other(worlds: KubeStage, case: int) -> None:
+def test_a_deletion_holds_for_the_pod_that_failed_and_no_other(
+    worlds: KubeStage, case: int
+) -> None:
     """The pod is another by the time the deletion arrives."""
     world = World(serving(1, grace_seconds=case))
     world.settle()

@@ -25,6 +25,7 @@ from inferbus_workload_reconciler.observed import Cluster
 from inferbus_workload_reconciler.policy_kept import OUT_OF_SERVICE
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 from tests.fakes.kubernetes import crds
+from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_fleet import install_definitions
@@ -32,8 +33,8 @@ from tests.support.kube_fleet import install_definitions
 Document = dict[str, Any]
 T = TypeVar("T")
 
-CALL_SECONDS: Final = 20.0
-LOOK_SECONDS: Final = 0.002
+CALL_SECONDS: Final = 60.0
+SHOWN_SECONDS: Final = 30.0
 NODE_NAME: Final = "n1"
 """The node that all pods are bound to."""
 POD_GROUPS: Final = "podgroups.scheduling.volcano.sh"
@@ -127,12 +128,7 @@ class KubeStage:
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something is shown; raises `AssertionError`."""
-        try:
-            async with asyncio.timeout(CALL_SECONDS / 2):
-                while not holds():
-                    await asyncio.sleep(LOOK_SECONDS)
-        except TimeoutError:
-            raise AssertionError(f"not shown in time: {what}") from None
+        await eventually(holds, SHOWN_SECONDS, what)
 
     async def _open(
         self, enter: Callable[[AsyncExitStack], Coroutine[Any, Any, KubeServer]]
@@ -165,8 +161,11 @@ class KubeStage:
 
     async def _until_served(self, served: bool) -> None:
         path = path_of("podgroups", group="scheduling.volcano.sh", version="v1beta1")
-        while (await self.calls.get(path)).ok is not served:
-            await asyncio.sleep(LOOK_SECONDS)
+
+        async def is_answered() -> bool:
+            return (await self.calls.get(path)).ok is served
+
+        await eventually(is_answered, SHOWN_SECONDS)
         await self.until(
             lambda: self.substrate.follows_pod_groups is served, f"PodGroups served: {served}"
         )

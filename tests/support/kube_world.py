@@ -9,12 +9,10 @@ The world's clock stands still unless a test moves it; what the server stamps co
 moment on that clock at which it was first seen.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
 
 from workload_volcano import NEW_SCHEMA
 from workload_world import Manifest, World, world_type
@@ -88,9 +86,7 @@ class KubernetesWorld(World):
 
         self._stage.run(act())
 
-    def reconcile(
-        self, keep: Keep = lambda action: True, view: Observed | None = None
-    ) -> Plan:
+    def reconcile(self, keep: Keep = lambda action: True, view: Observed | None = None) -> Plan:
         return self._stage.run(self._pass(keep, view))
 
     async def _pass(self, keep: Keep, view: Observed | None) -> Plan:
