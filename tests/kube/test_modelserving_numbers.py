@@ -5,10 +5,10 @@
 | T1 to T73, T79 to T87 | `test_modelserving_cases`: the planner's tests over an API server |
 | T37, T47, T48, T50, T54, T55, T57 | `test_modelserving_servers` too |
 | T56, T66 | `test_reconciler_passes` too |
-| T74 to T78 | `test_definitions` (real server), `test_spec_watcher_refusals` (both) |
+| T74 to T78 | `numbered_admission`, in `test_modelserving_servers` and `test_definitions` |
 
 T74 to T78 are the server's admission; the fake knows no CEL. What a server admits and the rules of
-the contracts refuse becomes a condition.
+the contracts refuse becomes a condition (`test_spec_watcher_refusals`).
 
 A defect of severity H or M has a test under its number and a mutant that brings it back
 (`workload_mutants`). Where two results are given it is the target behaviour that holds: T63 with
@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from workload_mutants import MUTANTS
 
+from tests.kube.numbered_admission import ACCEPTED_BY_NUMBER, REFUSED_BY_NUMBER
 from tests.support.planner_cases import PLANNER_TESTS, numbers, numbers_of, planner_tests
 
 HERE = Path(__file__).parent
@@ -54,8 +55,8 @@ def test_every_case_runs_on_both_servers(over_a_server: set[str]) -> None:
 
 
 def test_every_case_of_admission_is_put_to_a_server() -> None:
-    text = (HERE / "test_definitions.py").read_text()
-    assert [number for number in sorted(ADMISSION) if f'("{number} ' not in text] == []
+    tables = (*REFUSED_BY_NUMBER, *ACCEPTED_BY_NUMBER)
+    assert sorted(ADMISSION - {str(case[0]).split()[0] for case in tables}) == []
 
 
 def test_every_grave_defect_is_tested_over_a_server(over_a_server: set[str]) -> None:

@@ -9,13 +9,19 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from workload_builders import role, serving
 from workload_world import World
 
+from contracts.tests.conftest import build
+from inferbus_contracts.admission import admit
+from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.services import Service
 from tests.fakes.kubernetes import Answer
+from tests.kube.numbered_admission import ACCEPTED_BY_NUMBER, REFUSED_BY_NUMBER
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls
@@ -105,6 +111,44 @@ def test_ms_t55_a_pod_group_of_another_owner_is_nothing_to_do(worlds: KubeStage)
     before = world.plan().actions
     group["metadata"]["ownerReferences"][0] |= {"uid": "other", "kind": "Job"}
     assert before == world.plan().actions == ()
+
+
+def by_number(table: list[tuple[Any, ...]]) -> list[Any]:
+    """The cases T74 to T78."""
+    return [pytest.param(*case[1:], id=case[0]) for case in table if case[0].startswith("T7")]
+
+
+@pytest_asyncio.fixture
+async def fleet(kube_calls: KubeCalls, namespace: str) -> KubeFleet:
+    await install_definitions(kube_calls)
+    return KubeFleet(kube_calls, namespace)
+
+
+@pytest.mark.parametrize(("changes", "text"), by_number(REFUSED_BY_NUMBER))
+async def test_what_is_wrong_is_refused_by_the_server_or_by_us(
+    kube_server: KubeServer, fleet: KubeFleet, changes: dict[str, Any], text: str
+) -> None:
+    """The fake knows no CEL: what it takes, or refuses in other words, we refuse in these."""
+    document = build("ModelServing", changes)
+    document["metadata"]["namespace"] = fleet.namespace
+    answer = await fleet.calls.post(fleet.servings(), document, dryRun="All")
+    if kube_server.fake is None:
+        assert not answer.ok
+        assert text in answer.body["message"]
+    with pytest.raises(ProblemsError) as refused:
+        admit(document)
+    assert any(text in f"{one.field} {one.message}" for one in refused.value.problems)
+
+
+@pytest.mark.parametrize("changes", by_number(ACCEPTED_BY_NUMBER))
+async def test_what_is_right_is_taken_by_the_server_and_by_us(
+    fleet: KubeFleet, changes: dict[str, Any]
+) -> None:
+    document = build("ModelServing", changes)
+    document["metadata"]["namespace"] = fleet.namespace
+    answer = await fleet.calls.post(fleet.servings(), document, dryRun="All")
+    assert answer.ok, answer
+    assert admit(document).key.name == document["metadata"]["name"]
 
 
 @contextlib.asynccontextmanager
