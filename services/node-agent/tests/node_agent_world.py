@@ -11,10 +11,16 @@ from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_node_agent.handlers import NodeAgent
-from inferbus_node_agent.main import Outside, build_agent, subnet_of
+from inferbus_node_agent.main import build_agent, subnet_of
 from inferbus_node_agent.policy_containers import EngineMode
 from inferbus_node_agent.policy_environment import SourceName
-from inferbus_node_agent.ports import PodApplied, PodNews, PodRemoved, PodSnapshot
+from inferbus_node_agent.ports import (
+    Outside,
+    PodApplied,
+    PodNews,
+    PodRemoved,
+    PodSnapshot,
+)
 from inferbus_node_agent.settings import NodeAgentSettings
 from inferbus_shared.clock import Anchor, SystemClock, real_now_ms
 from inferbus_shared.processes.identity import (
