@@ -46,6 +46,10 @@ test: setup ## unit and integration tests
 test-slow: setup ## the slow tiers: kills, restarts, faults, Docker
 	@$(RUN) pytest -n 2 --dist loadfile -m "slow or docker"
 
+.PHONY: kube-assets
+kube-assets: ## a real kube-apiserver and etcd, for KUBEBUILDER_ASSETS (needs Go and apt-get)
+	@.ci/kube-assets
+
 .PHONY: test-all
 test-all: test test-slow ## both
 

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from inferbus_shared.telemetry import PairFormatter
+from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 from tests.support.nats import NatsServer, running_server
 
 # A busy machine is no defect: a property's time limit is that of every test.
@@ -37,4 +38,14 @@ async def nats_server() -> AsyncIterator[NatsServer]:
 def bare_nats_server() -> object:
     """A NATS server of this test alone, with nothing on it."""
     with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kube_apiserver() -> Iterator[KubeApiServer]:
+    """A real API server, one for all tests of this process: each uses a namespace of its own.
+
+    Whoever kills it, or defines what all namespaces share, takes `running_apiserver` instead.
+    """
+    with running_apiserver() as server:
         yield server
