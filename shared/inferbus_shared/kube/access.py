@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_shared.kube.settings import KubeSettings
 
@@ -131,16 +133,14 @@ async def _by_kubeconfig(path: Path, context: str) -> Access:
             persist_config=False,
         )
         tls = _tls_of(configuration) if configuration.host.startswith("https://") else None
-    except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
-        raise _bad(
-            "INFERBUS_KUBE_KUBECONFIG",
-            f"the kubeconfig can't be used: {error}",
-            "name a file with which kubectl works; INFERBUS_KUBE_CONTEXT chooses a context",
-            path,
-        ) from None
+    except (ConfigException, *_UNUSABLE_KUBECONFIG) as error:
+        raise _bad_kubeconfig(path, error) from None
 
     async def read() -> str:
-        await loader.load_and_set(configuration)
+        try:
+            await loader.load_and_set(configuration)
+        except (ConfigException, *_UNUSABLE_KUBECONFIG) as error:
+            raise _bad_kubeconfig(path, error) from None
         return str(configuration.api_key.get("BearerToken", ""))
 
     return Access(
@@ -149,6 +149,19 @@ async def _by_kubeconfig(path: Path, context: str) -> Access:
         tls,
         configuration.tls_server_name,
         configuration.proxy,
+    )
+
+
+_UNUSABLE_KUBECONFIG = (OSError, ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError)
+"""What reading a kubeconfig raises that isn't one, and running an exec plugin that doesn't work."""
+
+
+def _bad_kubeconfig(path: Path, error: Exception) -> ProblemsError:
+    return _bad(
+        "INFERBUS_KUBE_KUBECONFIG",
+        f"the kubeconfig can't be used: {error}",
+        "name a file with which kubectl works; INFERBUS_KUBE_CONTEXT chooses a context",
+        path,
     )
 
 

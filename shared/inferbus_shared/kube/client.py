@@ -375,6 +375,8 @@ def _page(resource: ApiResource, answer: Document, *, begins: bool) -> tuple[Pag
     if not isinstance(metadata, dict) or not isinstance(items, list | tuple | None):
         raise not_the_api_server(200, f"a list of {resource.plural} that is none", b"")
     revision, following = metadata.get("resourceVersion"), metadata.get("continue")
-    if not isinstance(revision, str) or not isinstance(following, str | None):
+    if not isinstance(revision, str) or not revision.isdecimal():
         raise not_the_api_server(200, f"a list of {resource.plural} without a revision", b"")
+    if not isinstance(following, str | None):
+        raise not_the_api_server(200, f"a list of {resource.plural} that goes on nowhere", b"")
     return Page(items or (), revision, begins), following or ""

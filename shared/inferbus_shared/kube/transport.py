@@ -14,6 +14,7 @@ from typing import Any, Self
 import aiohttp
 import orjson
 
+from inferbus_contracts.errors import ProblemsError
 from inferbus_shared.clock import Clock
 from inferbus_shared.kube.access import Access
 from inferbus_shared.kube.lines import lines_of
@@ -33,6 +34,7 @@ MAX_THROTTLED_TRIES = 10
 """As often a call is sent that the API server throttles (client-go, `rest.Request`)."""
 
 _READ_BUFFER_BYTES = 2**18
+_LARGEST_REFUSAL_BYTES = 2**20
 _NETWORK = (aiohttp.ClientError, TimeoutError, OSError)
 
 Query = Mapping[str, str]
@@ -64,6 +66,8 @@ class Transport:
             trust_env=self._access.proxy is None,
             read_bufsize=_READ_BUFFER_BYTES,
             cookie_jar=aiohttp.DummyCookieJar(),
+            # The API server is near: what compressing saves of the network costs more of the CPU.
+            headers={"Accept-Encoding": "identity"},
         )
 
     async def __aenter__(self) -> Self:
@@ -171,22 +175,27 @@ class Transport:
             headers = {"Accept": JSON}
             request = self._request(self._watches, "GET", path, query, None, headers, limits)
             async with request as response:
-                if response.status != 200 or response.content_type != JSON:
-                    _read(response, await response.read(), kind)
-                    raise not_the_api_server(response.status, response.content_type, b"", kind)
                 status = response.status
-                self._outage.worked()
+                await self._check_watch(response, kind)
                 yield lines_of(response.content.iter_any())
         except _NETWORK as error:
             failure = unreachable(_reason(error, limits), kind)
             self._outage.failed(failure.problems[0])
             raise failure from None
-        except KubeError as error:
-            status = error.status
-            self._note(error)
-            raise
         finally:
             self._metrics.calls.labels("WATCH", kind, str(status)).inc()
+
+    async def _check_watch(self, response: aiohttp.ClientResponse, kind: str) -> None:
+        if response.status == 200 and response.content_type == JSON:
+            self._outage.worked()
+            return
+        try:
+            body = await response.content.read(_LARGEST_REFUSAL_BYTES)
+            _read(response, body, kind)
+            raise not_the_api_server(response.status, response.content_type, body, kind)
+        except KubeError as error:
+            self._note(error)
+            raise
 
     @asynccontextmanager
     async def _request(
@@ -199,7 +208,7 @@ class Transport:
         headers: Mapping[str, str],
         limits: aiohttp.ClientTimeout,
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        authorization = await self._access.authorization()
+        authorization = await self._authorization()
         if authorization:
             headers = {**headers, "Authorization": authorization}
         async with session.request(
@@ -214,6 +223,12 @@ class Transport:
             server_hostname=self._access.server_name,
         ) as response:
             yield response
+
+    async def _authorization(self) -> str:
+        try:
+            return await self._access.authorization()
+        except ProblemsError as error:
+            raise KubeError(*error.problems) from None
 
 
 def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str, Any]:
