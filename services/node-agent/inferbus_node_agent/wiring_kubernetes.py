@@ -9,7 +9,7 @@ from inferbus_node_agent.adapters_kubernetes import ApiConfigs, ApiPods, ApiStat
 from inferbus_node_agent.adapters_kubernetes_node import NodeObject
 from inferbus_node_agent.bound_pods import BoundPods
 from inferbus_node_agent.policy_environment import NodeFacts
-from inferbus_node_agent.ports import ModelGate, Outside
+from inferbus_node_agent.ports import Document, ModelGate, Outside
 from inferbus_node_agent.settings import NodeAgentSettings
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.kube.client import KubeClient
@@ -36,8 +36,15 @@ async def cluster(
     pods = Reflector(client, POD, read=wanted_part)
     runtime.background(pods.run(), "pods")
     runtime.background(NodeObject(client, facts, clock).run(), "node")
+    return outside_of(client, pods, facts.name, models)
+
+
+def outside_of(
+    client: KubeClient, pods: Reflector[Document], node: str, models: ModelGate
+) -> Outside:
+    """What an agent sees of the API server; `pods` is kept current by the caller."""
     return Outside(
-        source=BoundPods(ApiPods(pods), facts.name),
+        source=BoundPods(ApiPods(pods), node),
         sink=ApiStatuses(client),
         configs=ApiConfigs(client),
         models=models,
