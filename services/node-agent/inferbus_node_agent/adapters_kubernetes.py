@@ -68,7 +68,7 @@ class ApiStatuses:
     async def report(self, key: str, uid: str, status: Document) -> None:
         """Replace the status of a pod, if it is still the same one."""
         pod = ObjectKey.parse(key)
-        patch = [
+        patch: list[Document] = [
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "add", "path": "/status", "value": status},
         ]

@@ -12,6 +12,7 @@ from node_agent_builders import container, pod
 from node_agent_world import World
 
 from inferbus_contracts.errors import ErrorCode, ProblemsError
+from inferbus_contracts.resources.scalars import parse_quantity
 from inferbus_node_agent.adapters_kubernetes import ApiStatuses, wanted_part
 from inferbus_node_agent.adapters_kubernetes_node import NodeObject
 from inferbus_node_agent.policy_environment import NodeFacts
@@ -249,7 +250,7 @@ async def test_configuration_and_secrets_come_from_the_api_server(cluster: Clust
     await cluster.until_ready_pod("here")
     said = f"blue s3cret {cluster.node}"
     await eventually(lambda: said in cluster.log(uid), 30)
-    kept = [path for path in (cluster.directory / "run" / uid).glob("*.json")]
+    kept = list((cluster.directory / "run" / uid).glob("*.json"))
     assert kept
     assert all("s3cret" not in path.read_text() for path in kept)
 
@@ -303,7 +304,7 @@ async def test_the_node_tells_that_it_is_there(cluster: Cluster, node: NodeObjec
     assert found is not None
     (ready,) = [one for one in found["status"]["conditions"] if one["type"] == "Ready"]
     assert ready["status"] == "True"
-    assert found["status"]["allocatable"]["memory"] == "1048576Ki"
+    assert parse_quantity(found["status"]["allocatable"]["memory"]) == 2**30
 
 
 async def test_a_node_that_was_taken_for_lost_says_that_it_is_not(
