@@ -3,7 +3,7 @@
 Invariant: paths are relative to a folder and have forward slashes, whatever the system.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import inferbus_contracts
@@ -11,15 +11,30 @@ import inferbus_contracts
 CONTRACTS = Path(inferbus_contracts.__file__).parents[1]
 """The folder of the package in a checkout."""
 
+DEPLOY = CONTRACTS.parent / "deploy"
+"""The folder of manifests in a checkout."""
+
 PUBLISHED = ("asyncapi", "golden", "schemas")
 """The folders that stand beside the package there."""
+
+MANIFESTS = ("crds", "rbac")
+"""The folders of manifests that are generated."""
 
 
 def read_published(folder: Path) -> dict[str, bytes]:
     """Every published file below a folder of contracts by path; nothing where there are none."""
+    return _read(folder, PUBLISHED)
+
+
+def read_manifests(folder: Path) -> dict[str, bytes]:
+    """Every generated manifest below a folder like `deploy` by path."""
+    return _read(folder, MANIFESTS)
+
+
+def _read(folder: Path, parts: Iterable[str]) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
-        for part in PUBLISHED
+        for part in parts
         for path in sorted((folder / part).rglob("*"))
         if path.is_file()
     }

@@ -19,7 +19,8 @@ EVENT_VERSION = 1
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
-_DURATION = {"type": "string", "pattern": rf"^\+?(0|({_NUMBER}(ns|us|µs|μs|ms|s|m|h))+)$"}
+DURATION = {"type": "string", "pattern": rf"^\+?(0|({_NUMBER}(ns|us|µs|μs|ms|s|m|h))+)$"}
+"""A duration of zero or more, in Go's form."""
 _KUBERNETES_QUANTITY = [{"type": "integer"}, {"type": "string"}]
 _QUANTITY = [{"type": "number"}, {"type": "string"}]
 _STATUS = {
@@ -31,7 +32,7 @@ _STATUS = {
 Schema = dict[str, Any]
 
 
-class _Generator(GenerateJsonSchema):
+class UntitledFields(GenerateJsonSchema):
     """Without a title on each field that only repeats its name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -80,7 +81,7 @@ def _api_models() -> dict[str, type[BaseModel]]:
 
 def _schema(path: str, model: type[BaseModel]) -> Schema:
     identity = {"$schema": _DIALECT, "$id": f"{SCHEMA_ROOT}{path.removeprefix('events/')}"}
-    body = model.model_json_schema(by_alias=True, schema_generator=_Generator)
+    body = model.model_json_schema(by_alias=True, schema_generator=UntitledFields)
     translated: Schema = _translated(body)
     return identity | translated
 
@@ -107,7 +108,7 @@ def _translated(node: Any) -> Any:
     own = {name: value for name, value in node.items() if name != "x-kubernetes-int-or-string"}
     if own.get("format") == "duration":
         own.pop("format")
-        own |= _DURATION
+        own |= DURATION
     if node.get("anyOf") == _KUBERNETES_QUANTITY:
         own["anyOf"] = _QUANTITY
     if "prefixItems" in own:

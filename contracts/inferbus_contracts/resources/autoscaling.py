@@ -34,7 +34,9 @@ class StablePolicy(ResourcePart):
     """How much replicas may change in one direction within one period."""
 
     instances: Count = 1
+    """The most replicas that may come or go within a period."""
     percent: RatePercent = 100
+    """The same as percent of the replicas there were."""
     period: Duration = "15s"
     """Window of the rate limit; zero means no limit."""
     select_policy: SelectPolicy = SelectPolicy.OR
@@ -56,6 +58,7 @@ class PanicPolicy(ResourcePart):
     """When load jumps: scale up faster, and never down, for a while."""
 
     percent: RatePercent = 1000
+    """The most that replicas may grow within a period, percent of what they were."""
     period: Duration | None = None
     """Window of the panic rate limit; absent means no limit (ruling F2)."""
     panic_threshold_percent: Annotated[Integer, Field(ge=110, le=1000)] = 200
@@ -94,6 +97,7 @@ class PolicyBody(ResourcePart):
     tolerance_percent: Annotated[Integer, Field(ge=0, le=100)] = 10
     """Changes below this share of the current replicas are not made (ruling F1)."""
     metrics: list[PolicyMetric] = Field(default_factory=list)
+    """What is measured, and how much of it one replica should carry."""
     behavior: Behavior | None = None
 
 

@@ -63,12 +63,17 @@ class Worker(ResourcePart):
 
     type: WorkerType = WorkerType.SERVER
     image: str | None = None
+    """Image of the engine."""
     replicas: Replicas | None = None
+    """Pods, or groups of pods, of this kind in one replica of the backend."""
     pods: Replicas | None = None
     """Pods of one server instance; ignored for prefill and decode."""
     resources: dict[str, Any] | None = None
+    """What the engine's container asks for and may use, as core/v1 has it."""
     affinity: dict[str, Any] | None = None
+    """Affinity of the pods, as core/v1 has it."""
     tolerations: list[dict[str, Any]] = Field(default_factory=list)
+    """Tolerations of the pods, as core/v1 has them."""
     config: dict[str, Any] | None = None
     """Flags of the engine."""
 
@@ -87,31 +92,46 @@ class LoraAdapter(ResourcePart):
     """An adapter that is served beside the model, under a name of its own."""
 
     name: str = Field(pattern=_NAME_PATTERN)
+    """The name clients use."""
     artifact_url: ModelURI = Field(alias="artifactURL")
+    """Where the adapter is: hf://, s3://, pvc://, obs:// or ms://."""
 
 
 class Backend(ResourcePart):
     """One way of serving the model."""
 
     name: str = Field(pattern=_NAME_PATTERN)
+    """Name of the backend; part of the names of what is derived from it."""
     type: BackendType
     model_uri: ModelURI = Field(alias="modelURI")
+    """Where the weights are: hf://, s3://, pvc://, obs:// or ms://."""
     cache_uri: str | None = Field(default=None, alias="cacheURI", pattern="^(hostpath|pvc)://.+")
+    """Where the weights are kept: hostpath://<path> or pvc://<claim>."""
     env_from: list[dict[str, Any]] = Field(default_factory=list)
+    """Sources of the environment, as core/v1 has them."""
     env: list[dict[str, Any]] = Field(default_factory=list)
+    """Environment of the engines, as core/v1 has it; names are unique."""
     min_replicas: Replicas | None = None
     """With `maxReplicas`, v0.1.0's form; required unless `replicas` is given."""
     max_replicas: MaxReplicas | None = None
+    """The most replicas."""
     replicas: Replicas | None = None
     """v1.0.0's form."""
     scaling_cost: Count = 0
+    """What one replica costs, in a unit that all backends share."""
     route_weight: Annotated[Integer, Field(ge=0, le=100)] = 100
+    """Share of the requests."""
     scale_to_zero_grace_period: Duration | None = None
+    """How long the last replica stays without load, at most 30m."""
     workers: list[Worker] = Field(min_length=1, max_length=1000)
+    """Kinds of pods: one server, or prefill and decode."""
     lora_adapters: list[LoraAdapter] = Field(default_factory=list)
+    """Adapters served beside the model; names are unique."""
     autoscaling_policy: PolicyBody | None = None
     scheduler_name: str | None = None
+    """The scheduler of the pods."""
     runtime_class_name: str | None = None
+    """The runtime class of the pods."""
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -142,6 +162,7 @@ class ModelBoosterSpec(ResourcePart):
     autoscaling_policy: PolicyBody | None = None
     """Scales all backends together, the cheapest first."""
     cost_expansion_rate_percent: Annotated[Integer, Field(ge=0, le=1000)] | None = None
+    """What a stable mix may cost above the cheapest, percent of the cost of switching."""
     model_match: ModelMatch | None = None
 
 

@@ -30,8 +30,11 @@ class SecretKeyReference(ResourcePart):
     """One key of a Secret of the same namespace."""
 
     name: str | None = None
+    """Name of the Secret."""
     key: str
+    """Key in the Secret."""
     optional: Flag | None = None
+    """A credential can't be optional; false is all that is accepted."""
 
 
 class ProviderAuth(ResourcePart):
@@ -47,10 +50,14 @@ class ExternalModelProviderSpec(ResourcePart):
 
     provider_type: ProviderType = ProviderType.OPENAI
     model: str | None = Field(default=None, max_length=256)
+    """The name the provider knows the model by; absent passes on what the client wrote."""
     base_url: str = Field(alias="baseURL", pattern="^https://.+")
+    """Address of the API: https, a host, perhaps a port and a path."""
     insecure_skip_verify: Flag = False
+    """Don't check the provider's certificate."""
     auth: ProviderAuth | None = None
     headers: dict[str, str] = Field(default_factory=dict)
+    """Further headers of each request."""
 
 
 class ExternalModelProvider(Resource):

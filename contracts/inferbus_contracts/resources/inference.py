@@ -30,6 +30,7 @@ class ModelRef(ResourcePart):
     """One claimed model."""
 
     name: str
+    """Name of the OpenModel."""
     role: ModelRole = ModelRole.MAIN
 
 
@@ -37,6 +38,7 @@ class ModelClaim(ResourcePart):
     """A claim of one model."""
 
     model_name: str
+    """Name of the OpenModel."""
     inference_flavors: list[str] = Field(default_factory=list)
     """Names of the model's flavors to use; empty means all, in the model's order."""
 
@@ -45,7 +47,9 @@ class ModelClaims(ResourcePart):
     """A claim of several models; flavors are those of the main one."""
 
     models: list[ModelRef] = Field(min_length=1)
+    """A main model, and perhaps a draft."""
     inference_flavors: list[str] = Field(default_factory=list)
+    """Names of the main model's flavors to use; empty means all."""
 
     @property
     def main(self) -> str:
@@ -58,19 +62,25 @@ class BackendRuntimeConfig(ResourcePart):
     """Which engine runs the model, and what is different from its recommended settings."""
 
     backend_name: str = DEFAULT_BACKEND
+    """Name of the BackendRuntime."""
     version: str | None = None
+    """Tag of the image; absent means the runtime's own."""
     envs: list[dict[str, Any]] = Field(default_factory=list)
+    """Environment, in place of the runtime's variables of the same names."""
     config_name: str | None = None
     """A recommended configuration by name; absent means the one that fits the claim."""
     args: list[str] = Field(default_factory=list)
+    """Further arguments, passed on as they are."""
     resources: ResourceAmounts | None = None
     shared_memory_size: Quantity | None = None
+    """Size of the shared memory of a pod."""
 
 
 class ElasticConfig(ResourcePart):
     """Bounds of the replicas and what moves them."""
 
     min_replicas: Integer = 1
+    """The least replicas."""
     max_replicas: Annotated[Integer, Field(ge=1, le=2**31 - 1)] | None = None
     """Absent means no limit (rulings F9 to F12)."""
     scale_trigger: ScaleTrigger | None = None
@@ -80,6 +90,7 @@ class PlaygroundSpec(ResourcePart):
     """A model to be served with defaults for everything else."""
 
     replicas: Count = 1
+    """Groups of pods that serve the model."""
     model_claim: ModelClaim | None = None
     model_claims: ModelClaims | None = None
     backend_runtime_config: BackendRuntimeConfig | None = None
@@ -124,6 +135,7 @@ class WorkloadTemplate(ResourcePart):
     """Pods of one group, the leader included."""
     restart_policy: RestartPolicy = RestartPolicy.RECREATE_GROUP
     sub_group_policy: dict[str, Any] | None = None
+    """How a group is divided, as LeaderWorkerSet has it."""
 
 
 class GroupRolloutType(StrEnum):
@@ -136,8 +148,11 @@ class GroupRollingUpdate(ResourcePart):
     """How many groups may be away or extra during a rollout."""
 
     partition: Count | None = None
+    """Groups below this ordinal keep the old template."""
     max_unavailable: IntOrPercent = 1
+    """Groups that may be away at a time."""
     max_surge: IntOrPercent = 0
+    """Groups that may be there beyond the replicas."""
 
 
 class GroupRolloutStrategy(ResourcePart):
@@ -152,6 +167,7 @@ class InferenceServiceSpec(ResourcePart):
 
     model_claims: ModelClaims
     replicas: Count = 1
+    """Groups of pods."""
     workload_template: WorkloadTemplate
     rollout_strategy: GroupRolloutStrategy = Field(default_factory=GroupRolloutStrategy)
 

@@ -91,12 +91,16 @@ class Kind:
         return ObjectKey(self.token, place, name)
 
 
-def _kthena(model: type[Resource], group: str, scale: ScalePaths | None = None) -> Kind:
+def _kthena(
+    model: type[Resource], group: str, short_name: str, scale: ScalePaths | None = None
+) -> Kind:
+    """Short names are those of Kthena's command line, where it has one."""
     return Kind(
         kind=model.__name__,
         group=group,
         version="v1alpha1",
         plural=_plural(model.__name__),
+        short_names=(short_name,),
         model=model,
         scale=scale,
     )
@@ -143,13 +147,13 @@ def _supporting(kind: str, group: str, version: str, *short_names: str, token: s
 _LLMAZ_SCALE = ScalePaths(selector=".status.selector")
 
 _ROWS = (
-    _kthena(ModelBooster, WORKLOAD_GROUP),
-    _kthena(ModelServing, WORKLOAD_GROUP, ScalePaths(selector=".status.labelSelector")),
-    _kthena(AutoscalingPolicy, WORKLOAD_GROUP),
-    _kthena(AutoscalingPolicyBinding, WORKLOAD_GROUP),
-    _kthena(ModelRoute, NETWORKING_GROUP),
-    _kthena(ModelServer, NETWORKING_GROUP),
-    _kthena(ExternalModelProvider, NETWORKING_GROUP),
+    _kthena(ModelBooster, WORKLOAD_GROUP, "mb"),
+    _kthena(ModelServing, WORKLOAD_GROUP, "ms", ScalePaths(selector=".status.labelSelector")),
+    _kthena(AutoscalingPolicy, WORKLOAD_GROUP, "asp"),
+    _kthena(AutoscalingPolicyBinding, WORKLOAD_GROUP, "aspb"),
+    _kthena(ModelRoute, NETWORKING_GROUP, "mroute"),
+    _kthena(ModelServer, NETWORKING_GROUP, "mserver"),
+    _kthena(ExternalModelProvider, NETWORKING_GROUP, "emp"),
     _llmaz(OPEN_MODEL, OpenModel, "om", group=LLMAZ_GROUP),
     _llmaz(BACKEND_RUNTIME, BackendRuntime, "br"),
     _llmaz(PLAYGROUND, Playground, "pl", namespaced=True, scale=_LLMAZ_SCALE),

@@ -62,41 +62,55 @@ class TemplateMetadata(ResourcePart):
     """`metadata` of a pod template, as far as the platform lets it be set."""
 
     labels: dict[str, str] = Field(default_factory=dict)
+    """Labels of the pods."""
     annotations: dict[str, str] = Field(default_factory=dict)
+    """Annotations of the pods."""
 
 
 class LabelSelectorRequirement(ResourcePart):
     """One expression of a label selector; the operator is checked by who selects."""
 
     key: str
+    """The label."""
     operator: str
     """In, NotIn, Exists or DoesNotExist."""
     values: list[str] = Field(default_factory=list)
+    """Values for In and NotIn."""
 
 
 class LabelSelector(ResourcePart):
     """Labels and expressions that all must hold."""
 
     match_labels: dict[str, str] = Field(default_factory=dict)
+    """Labels with these values."""
     match_expressions: list[LabelSelectorRequirement] = Field(default_factory=list)
+    """Expressions about labels; all must hold."""
 
 
 class ObjectReference(ResourcePart):
     """core/v1 ObjectReference; which of its fields are read is said where it is used."""
 
     kind: str | None = None
+    """Kind of the object."""
     namespace: str | None = None
+    """Namespace of the object; absent means the same one."""
     name: str | None = None
+    """Name of the object."""
     uid: str | None = None
+    """Accepted, and not read."""
     api_version: str | None = None
+    """Group and version of the object."""
     resource_version: str | None = None
+    """Accepted, and not read."""
     field_path: str | None = None
+    """Accepted, and not read."""
 
 
 class LocalReference(ResourcePart):
     """The name of an object in the same namespace."""
 
     name: str | None = None
+    """Name of the object."""
 
 
 class Resource(ResourcePart):

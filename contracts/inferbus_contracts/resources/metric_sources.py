@@ -22,6 +22,7 @@ class PolicyMetric(ResourcePart):
     name: str | None = None
     """v1.0.0's name of the field."""
     target_value: Quantity
+    """How much of the metric one replica should carry; above 0."""
 
     @property
     def key(self) -> str:
@@ -45,7 +46,9 @@ class PodSource(ResourcePart):
     name: str | None = None
     """Name of the Prometheus family; absent means the metric's own name."""
     uri: str = "/metrics"
+    """Path of the page."""
     port: Port = 8100
+    """Port of the page."""
     label_selector: LabelSelector | None = None
 
 
@@ -53,7 +56,9 @@ class PrometheusSource(ResourcePart):
     """A metric that one query to a Prometheus server answers, as a total over the target."""
 
     server_url: str = Field(alias="serverURL", min_length=1)
+    """Address of the server, http:// or https://."""
     query: str = Field(min_length=1)
+    """PromQL whose result is one number."""
     auth: dict[str, Any] | None = None
     """Reserved upstream; nothing reads it."""
 
@@ -69,6 +74,8 @@ class MetricEndpoint(ResourcePart):
     """The page of all metrics of a target's pods, before v1.0.0."""
 
     uri: str = "/metrics"
+    """Path of the page."""
     port: Port = 8100
+    """Port of the page."""
     label_selector: LabelSelector | None = None
     """From v0.2.0 on, in the place of `additionalMatchLabels`."""

@@ -18,7 +18,9 @@ class StringMatch(ResourcePart):
     """How a text must look; when several are given exact counts before prefix before regex."""
 
     exact: str | None = None
+    """The whole text."""
     prefix: str | None = None
+    """How the text begins."""
     regex: str | None = None
     """An unanchored RE2 pattern."""
 
@@ -44,18 +46,22 @@ class TargetModel(ResourcePart):
     """Where a rule sends a share of its requests."""
 
     model_server_name: str | None = None
+    """Name of a ModelServer of the same namespace."""
     external_model_provider_name: str | None = None
     """After v1.0.0."""
     weight: Annotated[Integer, Field(ge=0, le=100)] = 100
+    """Share of the rule's requests, relative to its other targets."""
 
 
 class RouteRule(ResourcePart):
     """The first rule that matches decides."""
 
     name: str | None = None
+    """A name for people."""
     model_match: ModelMatch | None = None
     """Absent matches every request."""
     target_models: list[TargetModel] = Field(max_length=16)
+    """Where requests go, each with its share."""
 
 
 class RateUnit(StrEnum):
@@ -85,7 +91,9 @@ class RateLimit(ResourcePart):
     """Tokens per unit of time; an absent limit is none."""
 
     input_tokens_per_unit: Annotated[Integer, Field(ge=1, le=2**32 - 1)] | None = None
+    """Tokens of prompts per unit of time."""
     output_tokens_per_unit: Annotated[Integer, Field(ge=1, le=2**32 - 1)] | None = None
+    """Tokens of answers per unit of time."""
     unit: RateUnit = RateUnit.SECOND
     global_: GlobalRateLimit | None = Field(default=None, alias="global")
 
@@ -94,20 +102,30 @@ class ParentReference(ResourcePart):
     """A Gateway that the route is attached to (v0.2.0)."""
 
     name: str = Field(min_length=1, max_length=253)
+    """Name of the Gateway."""
     group: str = "gateway.networking.k8s.io"
+    """Group of the Gateway's kind."""
     kind: str = "Gateway"
+    """Kind of the Gateway."""
     namespace: str | None = None
+    """Namespace of the Gateway; absent means the route's."""
     section_name: str | None = None
+    """Name of a listener."""
     port: Port | None = None
+    """Port of a listener."""
 
 
 class ModelRouteSpec(ResourcePart):
     """The models a route answers for and its rules."""
 
     model_name: str | None = None
+    """The model that clients ask for; stays once it is set."""
     lora_adapters: list[str] = Field(default_factory=list, max_length=10)
+    """Adapters that clients may ask for by name."""
     parent_refs: list[ParentReference] = Field(default_factory=list)
+    """Gateways that the route is attached to."""
     rules: list[RouteRule] = Field(max_length=16)
+    """In order; the first that matches decides."""
     rate_limit: RateLimit | None = None
 
 
@@ -134,14 +152,18 @@ class PDGroup(ResourcePart):
     """How prefill and decode pods of one group are told apart."""
 
     group_key: str
+    """The label whose value pods of one group share."""
     prefill_labels: dict[str, str]
+    """Labels of prefill pods."""
     decode_labels: dict[str, str]
+    """Labels of decode pods."""
 
 
 class WorkloadSelector(ResourcePart):
     """Which pods serve."""
 
     match_labels: dict[str, str] = Field(default_factory=dict)
+    """Labels of the pods; empty selects all of the namespace."""
     pd_group: PDGroup | None = None
 
 
@@ -156,6 +178,7 @@ class WorkloadPort(ResourcePart):
     """The port the pods serve on."""
 
     port: Port
+    """Port of the pods."""
     protocol: WorkloadProtocol = WorkloadProtocol.HTTP
 
 
@@ -163,7 +186,9 @@ class Retry(ResourcePart):
     """Further attempts after a failed one."""
 
     attempts: Count = 0
+    """Attempts after the first."""
     retry_interval: Duration = "100ms"
+    """Pause before each of them."""
 
     @property
     def retry_interval_ms(self) -> int:
@@ -175,6 +200,7 @@ class TrafficPolicy(ResourcePart):
     """How long to wait and how often to try."""
 
     timeout: Duration | None = None
+    """How long an answer may take; absent means for ever."""
     retry: Retry | None = None
 
     @property

@@ -29,6 +29,7 @@ class ModelHub(ResourcePart):
 
     name: ModelHubName = ModelHubName.HUGGINGFACE
     model_id: str | None = Field(default=None, alias="modelID")
+    """Owner and name of the model on the hub."""
     filename: str | None = None
     """One file instead of the whole repository, e.g. a GGUF file."""
     revision: str | None = None
@@ -51,9 +52,11 @@ class Flavor(ResourcePart):
     """One kind of accelerator that can run the model."""
 
     name: str
+    """What claims choose it by."""
     limits: dict[str, Quantity] = Field(default_factory=dict)
     """What one pod needs of it."""
     node_selector: dict[str, str] = Field(default_factory=dict)
+    """Labels of nodes that have the accelerator."""
     params: dict[str, str] = Field(default_factory=dict)
     """E.g. TP, PP and INSTANCE-TYPE."""
 
@@ -69,9 +72,11 @@ class OpenModelSpec(ResourcePart):
     """A model."""
 
     family_name: str
+    """The family of the model, e.g. llama3; becomes the value of a label."""
     source: ModelSource
     inference_config: InferenceConfig | None = None
     owned_by: str = "llmaz"
+    """Who provides the model, as clients are told."""
     created_at: str | None = None
     """RFC 3339; the spec-watcher sets it when it is absent (ruling 6 of precedence)."""
 

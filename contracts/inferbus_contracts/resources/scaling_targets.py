@@ -30,7 +30,9 @@ class SubTarget(ResourcePart):
     """A role of a ModelServing as the unit that is scaled (v0.2.0 to v0.4.0)."""
 
     kind: str | None = None
+    """Role, or nothing."""
     name: str | None = None
+    """Name of the role."""
 
 
 class Target(ResourcePart):
@@ -67,7 +69,9 @@ class HomogeneousTarget(ResourcePart):
 
     target: Target
     min_replicas: Replicas
+    """The least replicas."""
     max_replicas: MaxReplicas
+    """The most replicas."""
 
 
 class WeightedTarget(HomogeneousTarget):
@@ -81,17 +85,22 @@ class HeterogeneousTarget(ResourcePart):
     """Several workloads that serve the same load at different costs."""
 
     params: list[WeightedTarget] = Field(min_length=1)
+    """The workloads, each at most once."""
     cost_expansion_rate_percent: Count = 200
+    """What a stable mix may cost above the cheapest, percent of the cost of switching."""
 
 
 class RoleScaling(ResourcePart):
     """One role of a disaggregated workload."""
 
     min_replicas: Replicas
+    """The least replicas of the role."""
     max_replicas: MaxReplicas
+    """The most replicas of the role."""
     metrics: Annotated[list[PolicyMetric], Field(min_length=1)] | None = None
     """Absent means the policy's own metrics."""
     metric_sources: dict[str, MetricSource] = Field(default_factory=dict)
+    """Where each metric is read, by metric name."""
 
     @property
     def fixed(self) -> bool:
@@ -103,9 +112,13 @@ class RatioConstraint(ResourcePart):
     """Bounds of (replicas of one role) / (replicas of the other)."""
 
     numerator_role: str
+    """The role whose replicas are divided."""
     denominator_role: str
+    """The role whose replicas they are divided by."""
     min_ratio: Quantity
+    """The least quotient, 0 or more."""
     max_ratio: Quantity
+    """The greatest quotient, above 0."""
 
     def allows(self, numerator: int, denominator: int) -> bool:
         """Whether so many replicas of the two roles are in proportion, in exact numbers.
@@ -123,6 +136,7 @@ class DisaggregatedTarget(ResourcePart):
 
     target_ref: ObjectReference
     roles: dict[str, RoleScaling] = Field(min_length=1, max_length=2)
+    """One or two roles of the workload, by name."""
     ratio_constraint: RatioConstraint | None = None
 
 

@@ -44,6 +44,7 @@ class RollingUpdate(ResourcePart):
     max_unavailable: IntOrPercent = 1
     """Percentages of the groups, rounded down; may be 0 when `maxSurge` is not (ruling F6)."""
     max_surge: IntOrPercent = 0
+    """Groups that may be there beyond the replicas."""
     partition: IntOrPercent | None = None
     """Groups below this ordinal keep the old template; percentages are rounded up."""
 
@@ -59,7 +60,9 @@ class TopologySpreadConstraint(ResourcePart):
     """Spreads groups over the domains of a topology key (v0.1.0; ruling "topology spread")."""
 
     max_skew: Integer
+    """How many more groups one domain may have than another."""
     topology_key: str
+    """Label of nodes whose values are the domains."""
     when_unsatisfiable: str
     """DoNotSchedule or ScheduleAnyway."""
     label_selector: LabelSelector | None = None
@@ -71,15 +74,19 @@ class NetworkTopologySpec(ResourcePart):
 
     mode: TopologyMode = TopologyMode.HARD
     highest_tier_allowed: Count | None = None
+    """The highest tier of the network that may be spanned."""
     highest_tier_name: str | None = Field(default=None, max_length=253)
+    """The same tier by name."""
 
 
 class NetworkTopology(ResourcePart):
-    """Either shape: v0.1.0's one level, or v0.2.0's two; `effective_group_policy` reads both."""
+    """How close together pods must be: one level (v0.1.0), or groups and roles apart (v0.2.0)."""
 
     mode: TopologyMode | None = None
     highest_tier_allowed: Count | None = None
+    """The highest tier of the network that one group may span."""
     highest_tier_name: str | None = Field(default=None, max_length=253)
+    """The same tier by name."""
     group_policy: NetworkTopologySpec | None = None
     role_policy: NetworkTopologySpec | None = None
 
@@ -123,8 +130,11 @@ class Plugin(ResourcePart):
     """A change to pods before they are created (v0.3.0)."""
 
     name: str
+    """Name of the plugin."""
     type: str = Field(default="BuiltIn", pattern="^BuiltIn$")
+    """BuiltIn: the plugin is part of the platform."""
     config: Any = None
+    """Settings of the plugin."""
     scope: PluginScope | None = None
 
 
@@ -133,6 +143,7 @@ class PodTemplate(ResourcePart):
 
     metadata: TemplateMetadata | None = None
     spec: dict[str, Any] | None = None
+    """Spec of the pods, as core/v1 has it; passed on as it is."""
 
 
 class Role(ResourcePart):
@@ -141,6 +152,7 @@ class Role(ResourcePart):
     name: str = Field(max_length=12, pattern="^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$")
     """Digits may lead and capitals occur; derived names are lower-cased (ruling F7)."""
     replicas: Count = 1
+    """Replicas of the role in one group."""
     entry_template: PodTemplate
     worker_replicas: Count
     """Worker pods per role replica, beside its entry pod."""
@@ -155,20 +167,26 @@ class ServingTemplate(ResourcePart):
     """What one group consists of."""
 
     restart_grace_period_seconds: Integer = 0
+    """How long a failed pod may recover before it is made anew."""
     gang_policy: GangPolicy | None = None
     network_topology: NetworkTopology | None = None
     roles: Annotated[list[Role], Field(min_length=1, max_length=4)]
+    """Parts of a group, told apart by name."""
 
 
 class ModelServingSpec(ResourcePart):
     """Groups of pods that serve one model."""
 
     replicas: Count = 1
+    """Groups of pods."""
     scheduler_name: str = DEFAULT_SCHEDULER
+    """The scheduler of the pods."""
     plugins: list[Plugin] = Field(default_factory=list)
+    """Changes to pods, in order."""
     recovery_policy: RecoveryPolicy = RecoveryPolicy.ROLE_RECREATE
     rollout_strategy: RolloutStrategy | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] = Field(default_factory=list)
+    """How groups are spread over the cluster."""
     template: ServingTemplate
 
     @property
