@@ -11,6 +11,8 @@ from inferbus_shared.telemetry import PairFormatter
 from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 from tests.support.nats import NatsServer, running_server
 
+pytest_plugins = ["tests.support.kube"]
+
 # A busy machine is no defect: a property's time limit is that of every test.
 hypothesis.settings.register_profile("inferbus", deadline=None)
 hypothesis.settings.load_profile("inferbus")
