@@ -22,12 +22,14 @@ from inferbus_shared.clock import SystemClock
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.problems import KubeError
 from inferbus_shared.kube.reflector import Reflector
-from inferbus_shared.kube.resources import CONFIG_MAP, NAMESPACE, NODE, POD, SECRET
+from inferbus_shared.kube.resources import CONFIG_MAP, NODE, POD, SECRET
+from inferbus_shared.kube.settings import KubeSettings
 from inferbus_shared.kube.transport import MERGE_PATCH
+from inferbus_shared.processes.identity import kill_group
+from tests.fakes.kubernetes import Answer, FakeKubernetes
 from tests.support.eventually import eventually
-from tests.support.kube import KubeServer
-
-pytestmark = pytest.mark.kube
+from tests.support.kube import REAL, KubeServer
+from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 
 Document = dict[str, Any]
 
@@ -52,8 +54,8 @@ class Cluster(World):
         self._following = asyncio.create_task(reflector.run())
         return outside_of(self.client, reflector, self.node, self.models)
 
-    async def run(self) -> None:
-        await self.start(node=self.node)
+    async def run(self, **settings: Any) -> None:
+        await self.start(node=self.node, **settings)
 
     async def stop(self) -> None:
         await super().stop()
@@ -100,15 +102,8 @@ class Cluster(World):
 
 @pytest.fixture
 async def client(kube_server: KubeServer) -> AsyncIterator[KubeClient]:
-    async with KubeClient(kube_server.client_settings()) as client:
+    async with KubeClient(KubeSettings(**kube_server.settings())) as client:
         yield client
-
-
-@pytest.fixture
-async def namespace(client: KubeClient) -> str:
-    name = f"agent-{uuid.uuid4().hex[:12]}"
-    await client.create(NAMESPACE, named("v1", "Namespace", name))
-    return name
 
 
 @pytest.fixture
@@ -191,8 +186,12 @@ async def test_nothing_is_written_about_another_pod_of_the_same_name(cluster: Cl
     assert "deletionTimestamp" not in now["metadata"]
 
 
-async def test_a_status_that_the_api_server_refuses_is_told_as_that(cluster: Cluster) -> None:
+async def test_a_status_that_the_api_server_refuses_is_told_as_that(
+    cluster: Cluster, kube_server: KubeServer
+) -> None:
     uid = await cluster.create(pod("here", container("main", *SLEEP)))
+    if kube_server.fake is not None:
+        kube_server.fake.faults.add(Answer(422, "spec.conditions: no list"), resource="pods")
     with pytest.raises(KubeError) as caught:
         await ApiStatuses(cluster.client).report(
             f"Pod/{cluster.namespace}/here", uid, {"conditions": "none"}
@@ -288,6 +287,67 @@ async def test_a_new_agent_finds_what_happened_while_there_was_none(cluster: Clu
     assert after is not None
     assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
     assert len(cluster.running()) == 2
+
+
+@pytest.fixture(params=["fake", REAL])
+async def mortal(
+    request: pytest.FixtureRequest, tmp_path: Path, fork_server: Path
+) -> AsyncIterator[tuple[Cluster, FakeKubernetes | KubeApiServer]]:
+    """A cluster whose API server a test may stop: nobody else's."""
+    server: FakeKubernetes | KubeApiServer
+    async with contextlib.AsyncExitStack() as stack:
+        if request.param == "fake":
+            server = await stack.enter_async_context(FakeKubernetes())
+            ways = KubeServer("fake", server.url, server.tokens, tmp_path)
+        else:
+            server = stack.enter_context(running_apiserver())
+            authority = server.certificate_authority
+            ways = KubeServer("real", server.url, server.tokens, tmp_path, ca_file=authority)
+        client = await stack.enter_async_context(KubeClient(KubeSettings(**ways.settings())))
+        world = Cluster(tmp_path / "node", fork_server, client, "default")
+        stack.push_async_callback(world.clean_up)
+        yield world, server
+
+
+async def away(server: FakeKubernetes | KubeApiServer) -> None:
+    if isinstance(server, FakeKubernetes):
+        await server.stop()
+    else:
+        server.kill()
+
+
+async def back(server: FakeKubernetes | KubeApiServer) -> None:
+    if isinstance(server, FakeKubernetes):
+        await server.start()
+    else:
+        await asyncio.to_thread(server.start)
+
+
+async def test_while_the_api_server_is_away_the_pods_stay_and_afterwards_all_is_told(
+    mortal: tuple[Cluster, FakeKubernetes | KubeApiServer],
+) -> None:
+    cluster, server = mortal
+    await cluster.run()
+    uid = await cluster.create(pod("here", container("main", *SLEEP)))
+    await cluster.until_ready_pod("here")
+    (before,) = cluster.running()
+    await away(server)
+    await cluster.stop()
+    await cluster.run(restart_backoff_seconds=0.1)
+    await eventually(lambda: cluster.agent is not None and cluster.agent.pods == 1)
+    assert cluster.running() == [before]
+    kill_group(before)
+    await eventually(lambda: cluster.identity(uid, attempt=1), 30)
+    await back(server)
+
+    async def told() -> bool:
+        found = await cluster.ready_pod("here")
+        return found is not None and found["status"]["containerStatuses"][0]["restartCount"] == 1
+
+    await eventually(told, 60)
+    await cluster.delete("here")
+    await cluster.until_no_pod("here")
+    assert cluster.running() == []
 
 
 # --- the node's own object
