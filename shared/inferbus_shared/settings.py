@@ -17,7 +17,7 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
 from inferbus_contracts.services import Service
 
 
-class Substrate(StrEnum):
+class SubstrateName(StrEnum):
     """What a service that touches pods and objects works on."""
 
     PROCESSES = "processes"

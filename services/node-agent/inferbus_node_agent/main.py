@@ -27,7 +27,7 @@ from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture
 from inferbus_shared.objects.secrets import SecretFiles
 from inferbus_shared.processes.addresses import Subnet, SubnetClaim, claim_subnet
-from inferbus_shared.settings import Substrate
+from inferbus_shared.settings import SubstrateName
 
 HOST_ADDRESS = "127.0.0.1"
 FOLDED = ("model.ready", "model.failed")
@@ -45,7 +45,7 @@ async def serve(runtime: Runtime[NodeAgentSettings]) -> None:
     claim = subnet_of(settings)
     models = BusModels(settings.node)
     await fold(runtime, FOLDED, models.take)
-    if settings.substrate is Substrate.KUBERNETES:
+    if settings.substrate is SubstrateName.KUBERNETES:
         # Imported where it is needed: on one machine nobody pays for a Kubernetes client.
         from inferbus_node_agent.wiring_kubernetes import cluster
 
