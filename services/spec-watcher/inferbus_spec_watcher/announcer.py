@@ -2,6 +2,10 @@
 
 Pods, Services, revisions and Secrets are not announced: the first three are the reconciler's own
 doing (workload.observed tells of them), and nothing of a Secret belongs on the bus.
+
+Invariant: of an object that was refused the last fact stays what others see, until it is put right
+or goes; so it does where the picture can't show whether an object is there. One that is going can't
+come back, and counts as gone.
 """
 
 from collections.abc import Mapping
@@ -13,13 +17,13 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.observer import Observer
-from inferbus_shared.objects.picture import StoredObject
+from inferbus_shared.objects.picture import StoredObject, is_going
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_objects import (
     SCALE_MANAGER,
     last_manager,
 )
+from inferbus_spec_watcher.ports import Objects
 
 UNANNOUNCED = frozenset({"Pod", "CoreService", "ControllerRevision", "Secret", "ConfigMap"})
 
@@ -29,7 +33,7 @@ _SERVER_ONLY = ("managedFields", "resourceVersion")
 class Announcer:
     """Keeps the facts on the bus equal to the stored objects."""
 
-    def __init__(self, store: ObjectStore, observer: Observer, membership: Membership) -> None:
+    def __init__(self, store: Objects, observer: Observer, membership: Membership) -> None:
         self._store = store
         self._observer = observer
         self._membership = membership
@@ -56,15 +60,21 @@ class Announcer:
     async def _announce(self, key: ObjectKey) -> None:
         if not self._membership.is_active:
             return
+        fact = self._fact(key)
+        if fact is not None:
+            await self._observer.observe(key, fact.uid, fact, causation_id=decision_of(fact))
+
+    def _fact(self, key: ObjectKey) -> SpecChanged | None:
+        """What is to be told of a key now; None where what was told stands."""
         stored = self._store.get(key)
-        if stored is not None:
-            fact = announcement(stored)
-        else:
-            last = self._observer.last(key)
-            if not isinstance(last, SpecChanged) or last.deleted:
-                return
-            fact = tombstone(last)
-        await self._observer.observe(key, fact.uid, fact, causation_id=decision_of(fact))
+        last = self._observer.last(key)
+        told = last if isinstance(last, SpecChanged) and not last.deleted else None
+        if stored is not None and not is_going(stored.object):
+            if not self._store.refusal(key):
+                return announcement(stored)
+            if told is not None and told.uid == stored.uid:
+                return None
+        return tombstone(told) if told is not None and self._store.sees(key) else None
 
 
 def announcement(stored: StoredObject) -> SpecChanged:

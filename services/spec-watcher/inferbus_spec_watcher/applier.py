@@ -17,13 +17,14 @@ from inferbus_contracts.api.objects import (
     Change,
     Preconditions,
 )
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import DECISION_ID
 from inferbus_contracts.resources.kinds import POD
 from inferbus_shared.clock import Clock
 from inferbus_shared.objects.picture import StoredObject
-from inferbus_spec_watcher.object_store import ObjectStore, StaleError, too_contested
+from inferbus_spec_watcher.contention import ATTEMPTS, StaleError, too_contested
+from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policies import Policies
 from inferbus_spec_watcher.policy_objects import (
     Written,
@@ -33,17 +34,14 @@ from inferbus_spec_watcher.policy_objects import (
     scale,
     set_status,
 )
-from inferbus_spec_watcher.policy_replicas import replicas
+from inferbus_spec_watcher.policy_replicas import replicas_of
 from inferbus_spec_watcher.policy_units import PlannedObject, plan_unit, writes
+from inferbus_spec_watcher.ports import RenderDocuments, RenderStatus
 
-ATTEMPTS = 8
 DEFAULT_GRACE_SECONDS = 30
 
 PlanT = TypeVar("PlanT")
 Changes = dict[ObjectKey, dict[str, Any] | None]
-RenderDocuments = Callable[[], Sequence[AppliedDocument]]
-RenderStatus = Callable[[StoredObject], dict[str, Any] | None]
-"""The status that an object should have; None leaves the one it has."""
 
 
 class Applier:
@@ -98,7 +96,7 @@ class Applier:
 
         def plan() -> tuple[bool, Changes]:
             stored = self._existing(key)
-            already = _replicas(key, stored) == number
+            already = replicas_of(key, stored.object) == number
             if already and _is_of_decision(stored, decision_id):
                 return True, {}
             check(key.owner, stored, conditions)
@@ -216,13 +214,6 @@ def _needed(key: ObjectKey, written: Written) -> Changes:
     return {} if written.change is Change.UNCHANGED else {key: written.object}
 
 
-def _replicas(key: ObjectKey, stored: StoredObject) -> int:
-    try:
-        return replicas(stored.object, key.role)
-    except KeyError:
-        raise ProblemsError(_no_role(key)) from None
-
-
 def _is_of_decision(stored: StoredObject, decision_id: str) -> bool:
     annotations = stored.object["metadata"].get("annotations", {})
     return bool(annotations.get(DECISION_ID) == decision_id)
@@ -237,14 +228,3 @@ def _grace_seconds(pod: StoredObject) -> int:
 def _uids() -> Iterator[str]:
     while True:
         yield str(uuid.uuid4())
-
-
-def _no_role(key: ObjectKey) -> Problem:
-    return Problem(
-        code=ErrorCode.NOT_FOUND,
-        message=f"the object has no role {key.role!r}",
-        object=str(key.owner),
-        field="spec.template.roles",
-        value=key.role,
-        remedy="correct the policy's role name",
-    )

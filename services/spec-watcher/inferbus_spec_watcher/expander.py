@@ -3,7 +3,8 @@
 Level-triggered: whatever changes, the parent is expanded anew and what is stored made equal to
 that. A child that somebody edits or deletes comes back; one that is no longer rendered goes. What
 to store and what to delete is decided on the objects as they stand at that moment, so that an
-object of somebody else that came in between is left alone.
+object of somebody else that came in between is left alone. The children of a parent that was
+refused stay as they are; those of one that is going go with it.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,14 +24,13 @@ from inferbus_contracts.resources.kinds import (
     key_of,
 )
 from inferbus_shared.bus.membership import Membership
-from inferbus_shared.objects.picture import StoredObject, controller_uid
+from inferbus_shared.objects.picture import StoredObject, controller_uid, is_going
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.expansion import Expansion, ExpansionSettings, expand
 from inferbus_spec_watcher.expansion.conditions import EXPANDED
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.ownership import Ownership, owner_reference
 from inferbus_spec_watcher.policy_objects import EXPANDER, owners_of
+from inferbus_spec_watcher.ports import Hand, Objects
 from inferbus_spec_watcher.status.view import Verdict
 
 SHORT_KINDS = frozenset({MODEL_BOOSTER, PLAYGROUND, INFERENCE_SERVICE})
@@ -53,14 +53,14 @@ class Expander:
 
     def __init__(
         self,
-        store: ObjectStore,
-        applier: Applier,
+        store: Objects,
+        hand: Hand,
         ownership: Ownership,
         membership: Membership,
         settings: ExpansionSettings,
     ) -> None:
         self._store = store
-        self._applier = applier
+        self._hand = hand
         self._ownership = ownership
         self._membership = membership
         self._settings = settings
@@ -105,7 +105,7 @@ class Expander:
             return
         self._rendered.pop(key, None)
         try:
-            await self._applier.apply_rendered(partial(self._render, key), EXPANDER, force=True)
+            await self._hand.apply_rendered(partial(self._render, key), EXPANDER, force=True)
             await self._delete_others(key)
         except ProblemsError as error:
             self._say(key, error)
@@ -114,7 +114,7 @@ class Expander:
 
     def _render(self, key: ObjectKey) -> list[AppliedDocument]:
         parent = self._store.get(key)
-        if parent is None:
+        if parent is None or is_going(parent.object) or self._store.refusal(key):
             return []
         expansion = expand(parent.object, self._lookup, self._settings)
         assert expansion is not None, "every short kind is expanded"
@@ -129,7 +129,7 @@ class Expander:
         parent = rendered.parent.uid
         for child in self._ownership.children(parent):
             if child not in wanted:
-                await self._applier.delete_if(child, partial(_is_rendered_for, parent))
+                await self._hand.delete_if(child, partial(_is_rendered_for, parent))
 
     def _lookup(self, key: ObjectKey) -> Mapping[str, Any] | None:
         stored = self._store.get(key)

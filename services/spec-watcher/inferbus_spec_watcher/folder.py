@@ -20,9 +20,7 @@ from inferbus_shared.clock import real_now_ms
 from inferbus_shared.manifests import read_manifests
 from inferbus_shared.objects.secrets import SecretFiles
 from inferbus_shared.objects.unit import Unit, check_unit
-from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.folder_files import FileMovingError, look_around, read_unchanged
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_folder import (
     FOLDER,
     Look,
@@ -32,6 +30,7 @@ from inferbus_spec_watcher.policy_folder import (
     is_settled,
     marked,
 )
+from inferbus_spec_watcher.ports import Hand, Objects
 from inferbus_spec_watcher.rejections import Rejections
 from inferbus_spec_watcher.settings import SpecWatcherSettings
 
@@ -48,8 +47,8 @@ class Folder:
         self,
         root: Path,
         settings: SpecWatcherSettings,
-        store: ObjectStore,
-        applier: Applier,
+        store: Objects,
+        hand: Hand,
         rejections: Rejections,
         membership: Membership,
     ) -> None:
@@ -57,7 +56,7 @@ class Folder:
         self._interval_seconds = settings.folder_interval_seconds
         self._secrets = SecretFiles(settings.secrets) if settings.secrets else None
         self._store = store
-        self._applier = applier
+        self._hand = hand
         self._rejections = rejections
         self._membership = membership
         self._looks: dict[str, Look] = {}
@@ -151,10 +150,10 @@ class Folder:
         if unit.values:
             if self._secrets is None:
                 raise ProblemsError(_no_place(file))
-            await self._applier.apply(documents, FOLDER, dry_run=True)
+            await self._hand.apply(documents, FOLDER, dry_run=True)
             for secret, values in unit.values.items():
                 self._secrets.keep(secret, values)
-        results = await self._applier.apply(documents, FOLDER)
+        results = await self._hand.apply(documents, FOLDER)
         changed = [f"{result.key} {result.change.value}" for result in results]
         log.info("manifest applied", extra={"file": file, "objects": ", ".join(changed)})
 
@@ -168,7 +167,7 @@ class Folder:
     async def _delete(self, key: ObjectKey, manifests: Manifests) -> None:
         log.info("object is no longer in the folder", extra={"object": str(key)})
         try:
-            await self._applier.delete_if(key, partial(is_left_out, manifests, key))
+            await self._hand.delete_if(key, partial(is_left_out, manifests, key))
         except ProblemsError as error:
             log.warning("object is deleted in the next round", extra={"problem": str(error)})
             return

@@ -23,10 +23,9 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.objects.picture import StoredObject, controller_uid, shown
-from inferbus_spec_watcher.applier import Applier
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_objects import not_found
 from inferbus_spec_watcher.policy_replicas import replicas
+from inferbus_spec_watcher.ports import Hand, Objects
 from inferbus_spec_watcher.rejections import Rejections
 from inferbus_spec_watcher.settings import SpecWatcherSettings
 
@@ -38,9 +37,9 @@ MAX_PAGE_BYTES = 700_000
 class ObjectApi:
     """Serves every verb."""
 
-    def __init__(self, store: ObjectStore, applier: Applier, rejections: Rejections) -> None:
+    def __init__(self, store: Objects, hand: Hand, rejections: Rejections) -> None:
         self._store = store
-        self._applier = applier
+        self._hand = hand
         self._rejections = rejections
 
     def register(self, runtime: Runtime[SpecWatcherSettings]) -> None:
@@ -80,7 +79,7 @@ class ObjectApi:
     async def apply(self, request: ApplyRequest) -> ApplyReply:
         """All documents or none."""
         try:
-            results = await self._applier.apply(
+            results = await self._hand.apply(
                 request.documents,
                 request.manager,
                 force=request.force,
@@ -93,7 +92,7 @@ class ObjectApi:
 
     async def delete(self, request: DeleteRequest) -> DeleteReply:
         """Delete an object; what it owns follows."""
-        revision = await self._applier.delete(
+        revision = await self._hand.delete(
             parse(request.key),
             request.preconditions,
             grace_period_seconds=request.grace_period_seconds,
@@ -104,7 +103,7 @@ class ObjectApi:
     async def scale(self, request: ScaleRequest) -> ScaleReply:
         """Set replicas."""
         key = parse(request.key)
-        changed, stored = await self._applier.scale(
+        changed, stored = await self._hand.scale(
             key, request.replicas, request.decision_id, request.preconditions
         )
         return ScaleReply(
@@ -117,7 +116,7 @@ class ObjectApi:
     async def status(self, request: StatusRequest) -> StatusReply:
         """Replace a status."""
         key = parse(request.key)
-        stored = await self._applier.set_status(key, request.status, request.preconditions)
+        stored = await self._hand.set_status(key, request.status, request.preconditions)
         return StatusReply(revision=stored.revision)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inferbus_contracts.canonical import canonical_json
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.errors import Problem
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.subjects import key_tokens
 from inferbus_contracts.topology import OBJECTS_BUCKET
@@ -17,10 +17,7 @@ from inferbus_shared.bus.bucket import Write
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.store import UnknownOutcomeError, WrongSequenceError
 from inferbus_shared.objects.picture import ObjectPicture
-
-
-class StaleError(Exception):
-    """A write rested on an older picture; the picture is fresh now: decide again."""
+from inferbus_spec_watcher.contention import StaleError
 
 
 class ObjectStore(ObjectPicture):
@@ -29,6 +26,14 @@ class ObjectStore(ObjectPicture):
     def __init__(self, bus: Bus) -> None:
         super().__init__(bus)
         self._writable = bus.bucket(OBJECTS_BUCKET)
+
+    def refusal(self, key: ObjectKey) -> tuple[Problem, ...]:
+        """Nothing is stored here that wasn't admitted."""
+        return ()
+
+    def sees(self, key: ObjectKey) -> bool:
+        """The picture is of the whole bucket."""
+        return True
 
     async def write(
         self, changes: Mapping[ObjectKey, dict[str, Any] | None]
@@ -63,15 +68,3 @@ class ObjectStore(ObjectPicture):
                 self.forget(key)
             else:
                 self.take(entry)
-
-
-def too_contested(key: ObjectKey) -> ProblemsError:
-    """The error of a change that lost against others again and again."""
-    return ProblemsError(
-        Problem(
-            code=ErrorCode.CONFLICT,
-            message="others changed the object at the same time, several times in a row",
-            object=str(key),
-            remedy="try again",
-        )
-    )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import find_kind, kind_of
 from inferbus_shared.objects.picture import controller_reference
-from inferbus_spec_watcher.object_store import ObjectStore
+from inferbus_spec_watcher.ports import Objects
 
 
 class Owner(NamedTuple):
@@ -23,7 +23,7 @@ class Owner(NamedTuple):
 class Ownership:
     """Owners and their children; make it before anybody else listens to the store."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: Objects) -> None:
         self._store = store
         self._owners: dict[ObjectKey, Owner] = {}
         self._children: dict[str, set[ObjectKey]] = {}

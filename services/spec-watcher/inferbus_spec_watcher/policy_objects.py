@@ -33,7 +33,8 @@ EXPANDER = "expander"
 BUILT_IN = "built-in"
 """Manager of objects that come with the platform."""
 
-_HAND_OVER = frozenset({SCALE_MANAGER, STAMP_MANAGER})
+HAND_OVER = frozenset({SCALE_MANAGER, STAMP_MANAGER})
+"""Managers whose fields every applier may take over."""
 _NOT_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -115,7 +116,7 @@ def apply_document(
         document,
         manager,
         force=force,
-        yielding=_HAND_OVER,
+        yielding=HAND_OVER,
     )
     if result.conflicts:
         raise ProblemsError(*(_contested(key, conflict) for conflict in result.conflicts))

@@ -8,7 +8,8 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from inferbus_contracts.errors import ErrorCode, Problem
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.keys import ObjectKey
 
 DEFAULT_REPLICAS = 1
 
@@ -21,6 +22,19 @@ def replicas(document: Mapping[str, Any], role: str = "") -> int:
     holder = _role(document, role) if role else document.get("spec", {})
     value = holder.get("replicas")
     return DEFAULT_REPLICAS if value is None else int(value)
+
+
+def replicas_of(target: ObjectKey, document: Mapping[str, Any]) -> int:
+    """The replicas of a scale target; raises `ProblemsError` when there is no such role."""
+    try:
+        return replicas(document, target.role)
+    except KeyError:
+        raise ProblemsError(_no_role(target)) from None
+
+
+def role_index(document: Mapping[str, Any], role: str) -> int:
+    """Where a role stands among those of an object that has it."""
+    return [one["name"] for one in document["spec"]["template"]["roles"]].index(role)
 
 
 def with_replicas(document: Mapping[str, Any], role: str, number: int) -> dict[str, Any]:
@@ -70,8 +84,7 @@ def unheeded_replicas(
 def _field(document: Mapping[str, Any], role: str) -> str:
     if not role:
         return "spec.replicas"
-    names = [item["name"] for item in document["spec"]["template"]["roles"]]
-    return f"spec.template.roles[{names.index(role)}].replicas"
+    return f"spec.template.roles[{role_index(document, role)}].replicas"
 
 
 def _role(document: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -80,3 +93,14 @@ def _role(document: Mapping[str, Any], name: str) -> dict[str, Any]:
             found: dict[str, Any] = role
             return found
     raise KeyError(name)
+
+
+def _no_role(key: ObjectKey) -> Problem:
+    return Problem(
+        code=ErrorCode.NOT_FOUND,
+        message=f"the object has no role {key.role!r}",
+        object=str(key.owner),
+        field="spec.template.roles",
+        value=key.role,
+        remedy="correct the policy's role name",
+    )

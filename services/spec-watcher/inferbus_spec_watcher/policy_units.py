@@ -53,9 +53,9 @@ def plan_unit(
 
     Raises `ProblemsError` with the problems of all documents when any of them is refused.
     """
-    admitted, problems = _admit_all(documents)
-    problems += _twice(admitted)
-    problems += _dangling(admitted, lookup)
+    admitted, problems = admit_all(documents)
+    problems += twice(admitted)
+    problems += dangling(admitted, lookup)
     planned: list[PlannedObject] = []
     for document, item in admitted:
         try:
@@ -63,7 +63,7 @@ def plan_unit(
                 _plan(document, item, manager, lookup, scaled, next(uids), now_ms, force)
             )
         except ProblemsError as error:
-            problems += [_placed(problem, document.file) for problem in error.problems]
+            problems += [placed(problem, document.file) for problem in error.problems]
     if problems:
         raise ProblemsError(*problems)
     return planned
@@ -78,11 +78,13 @@ def writes(planned: Iterable[PlannedObject]) -> dict[ObjectKey, dict[str, Any] |
     }
 
 
-_Pairs = list[tuple[AppliedDocument, Admitted]]
+Pairs = list[tuple[AppliedDocument, Admitted]]
+"""Documents with what admission made of them."""
 
 
-def _admit_all(documents: Sequence[AppliedDocument]) -> tuple[_Pairs, list[Problem]]:
-    admitted: _Pairs = []
+def admit_all(documents: Sequence[AppliedDocument]) -> tuple[Pairs, list[Problem]]:
+    """The documents that are admitted, and everything that is wrong with the others."""
+    admitted: Pairs = []
     problems: list[Problem] = []
     for document in documents:
         try:
@@ -110,14 +112,15 @@ def _plan(
         roles = scaled.get(item.key, frozenset())
         wanted = keeping_replicas(wanted, stored.object, roles)
         warnings += (
-            _placed(warning, document.file).model_copy(update={"object": str(item.key)})
+            placed(warning, document.file).model_copy(update={"object": str(item.key)})
             for warning in unheeded_replicas(document.object, stored.object, roles)
         )
     written = apply_document(item.key, stored, wanted, manager, uid=uid, now_ms=now_ms, force=force)
     return PlannedObject(item.key, written, tuple(warnings))
 
 
-def _twice(admitted: _Pairs) -> list[Problem]:
+def twice(admitted: Pairs) -> list[Problem]:
+    """A problem for each document of an object that an earlier one defines."""
     first: dict[ObjectKey, str] = {}
     problems = []
     for document, item in admitted:
@@ -137,28 +140,38 @@ def _twice(admitted: _Pairs) -> list[Problem]:
     return problems
 
 
-def _dangling(admitted: _Pairs, lookup: Lookup) -> list[Problem]:
+def dangling(admitted: Pairs, lookup: Lookup) -> list[Problem]:
     """A binding without its policy can never work; every other reference may come later."""
-    together = {item.key for _, item in admitted}
+    together = {item.key: item for _, item in admitted}
     problems = []
     for document, item in admitted:
         if item.key.kind != AUTOSCALING_POLICY_BINDING:
             continue
-        name = str(item.object["spec"]["policyRef"]["name"])
-        policy = ObjectKey(AUTOSCALING_POLICY, item.key.namespace, name)
-        if policy not in together and lookup(policy) is None:
-            problems.append(
-                Problem(
-                    code=ErrorCode.MISSING_REFERENCE,
-                    message=f"there is no AutoscalingPolicy {name!r} in {item.key.namespace}",
-                    file=document.file or None,
-                    object=str(item.key),
-                    field="spec.policyRef.name",
-                    value=name,
-                    remedy="apply the policy before its binding, or both together",
-                )
-            )
+        problem = missing_policy(
+            item.key, item.object, lambda key: together.get(key) or lookup(key)
+        )
+        if problem is not None:
+            problems.append(placed(problem, document.file))
     return problems
+
+
+def missing_policy(
+    binding: ObjectKey,
+    document: Mapping[str, Any],
+    lookup: Callable[[ObjectKey], object | None],
+) -> Problem | None:
+    """What is wrong when the policy of an admitted binding isn't there."""
+    name = str(document["spec"]["policyRef"]["name"])
+    if lookup(ObjectKey(AUTOSCALING_POLICY, binding.namespace, name)) is not None:
+        return None
+    return Problem(
+        code=ErrorCode.MISSING_REFERENCE,
+        message=f"there is no AutoscalingPolicy {name!r} in {binding.namespace}",
+        object=str(binding),
+        field="spec.policyRef.name",
+        value=name,
+        remedy="apply the policy before its binding, or both together",
+    )
 
 
 def _no_secret_values(item: Admitted) -> None:
@@ -179,5 +192,6 @@ def _no_secret_values(item: Admitted) -> None:
         raise ProblemsError(*problems)
 
 
-def _placed(problem: Problem, file: str) -> Problem:
+def placed(problem: Problem, file: str) -> Problem:
+    """The problem, with the file of its document."""
     return problem if problem.file or not file else problem.model_copy(update={"file": file})

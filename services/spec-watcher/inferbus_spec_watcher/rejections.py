@@ -22,9 +22,13 @@ _NO_MISTAKES = frozenset(
         ErrorCode.BUS_TIMEOUT,
         ErrorCode.ALREADY_EXISTS,
         ErrorCode.CONFLICT,
+        ErrorCode.KUBE_UNREACHABLE,
+        ErrorCode.KUBE_REFUSED,
+        ErrorCode.KUBE_THROTTLED,
+        ErrorCode.KUBE_FAILED,
     }
 )
-"""The bus took nothing, or somebody else was first: the documents may be right."""
+"""Bus or API server took nothing, or somebody else was first: the documents may be right."""
 
 
 class Rejections:

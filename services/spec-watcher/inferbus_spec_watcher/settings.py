@@ -1,5 +1,6 @@
 """Settings of the spec-watcher."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +12,13 @@ from inferbus_shared.settings import ServiceSettings
 from inferbus_spec_watcher.expansion.settings import ExpansionSettings
 
 _EXPANSION = ExpansionSettings()
+
+
+class SubstrateName(StrEnum):
+    """What pods run on."""
+
+    PROCESSES = "processes"
+    KUBERNETES = "kubernetes"
 
 
 class SpecWatcherSettings(ServiceSettings):
@@ -25,6 +33,9 @@ class SpecWatcherSettings(ServiceSettings):
 
     service: ClassVar[Service] = Service.SPEC_WATCHER
 
+    substrate: SubstrateName = SubstrateName.PROCESSES
+    """Where objects are kept: the bucket `objects`, or the API server of a cluster, which the
+    variables `INFERBUS_KUBE_…` name (the one that this pod runs in, unless they do)."""
     folder: Path | None = None
     """A folder of manifests that is applied and kept applied; None: none."""
     folder_interval_seconds: float = Field(default=1.0, gt=0)

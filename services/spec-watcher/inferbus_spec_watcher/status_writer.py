@@ -20,11 +20,10 @@ from inferbus_shared.bus.messages import Received
 from inferbus_shared.clock import Clock
 from inferbus_shared.objects.picture import StoredObject
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.expander import Expander
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.ownership import Ownership
 from inferbus_spec_watcher.policies import POLICY_KINDS, Policies
+from inferbus_spec_watcher.ports import Hand, Objects
 from inferbus_spec_watcher.status.decisions import DECISION_FACTS, Decisions
 from inferbus_spec_watcher.status.render import STATUS_KINDS, render
 from inferbus_spec_watcher.status.samples import Samples
@@ -47,8 +46,8 @@ class StatusWriter:
 
     def __init__(
         self,
-        store: ObjectStore,
-        applier: Applier,
+        store: Objects,
+        hand: Hand,
         ownership: Ownership,
         policies: Policies,
         expander: Expander,
@@ -56,7 +55,7 @@ class StatusWriter:
         clock: Clock,
     ) -> None:
         self._store = store
-        self._applier = applier
+        self._hand = hand
         self._ownership = ownership
         self._policies = policies
         self._expander = expander
@@ -150,7 +149,7 @@ class StatusWriter:
         """Write one status; after how many real seconds it changes by itself."""
         if not self._membership.is_active:
             return None
-        await self._applier.update_status(key, partial(self._render, key))
+        await self._hand.update_status(key, partial(self._render, key))
         if key.kind not in POLICY_KINDS:
             return None
         intents = [one for one in self._policies.settled.intents if one.owner.key == key]
@@ -180,4 +179,5 @@ class StatusWriter:
             freeze=lambda key: self._orders.freeze(key, now_ms, settled.policies_of(key)),
             settled=settled,
             now_ms=now_ms,
+            refusal=self._store.refusal,
         )

@@ -54,6 +54,7 @@ class Runtime(Generic[SettingsT]):
         self._durables: list[DurableSpec] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleanups: list[Callable[[], Awaitable[None]]] = []
+        self._checks: list[Callable[[], Mapping[str, str]]] = []
         self._stop = asyncio.Event()
         self._serving = False
         self._failure: BaseException | None = None
@@ -85,6 +86,10 @@ class Runtime(Generic[SettingsT]):
         """Call `cleanup` when the service stops, last registered first."""
         self._cleanups.append(cleanup)
 
+    def on_ready(self, check: Callable[[], Mapping[str, str]]) -> None:
+        """Ask `check` too what keeps the service from being ready, by name."""
+        self._checks.append(check)
+
     def stop(self) -> None:
         """Begin to stop."""
         self._stop.set()
@@ -93,7 +98,10 @@ class Runtime(Generic[SettingsT]):
         """What keeps the service from being ready."""
         if not self._serving:
             return NOT_SERVING
-        return {**await missing(self.bus.connection, self._durables), **self._broker.missing}
+        found = {**await missing(self.bus.connection, self._durables), **self._broker.missing}
+        for check in self._checks:
+            found |= check()
+        return found
 
     async def wire(self, serve: "Serve[SettingsT]") -> None:
         """Let `serve` register its work, which ends early when the service is to stop."""

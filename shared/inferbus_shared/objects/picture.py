@@ -139,6 +139,11 @@ def controller_uid(document: Mapping[str, Any]) -> str:
     return str(reference["uid"]) if reference else ""
 
 
+def is_going(document: Mapping[str, Any]) -> bool:
+    """Whether an object is being deleted: nothing can keep it any more."""
+    return bool(document["metadata"].get("deletionTimestamp"))
+
+
 def shown(stored: StoredObject) -> dict[str, Any]:
     """An object as people and services see it: with its revision."""
     metadata = stored.object["metadata"] | {"resourceVersion": str(stored.revision)}

@@ -11,10 +11,9 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import key_of
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.applier import Applier
 from inferbus_spec_watcher.builtin import BUILT_IN_RUNTIMES
-from inferbus_spec_watcher.object_store import ObjectStore
 from inferbus_spec_watcher.policy_objects import BUILT_IN, is_built_in
+from inferbus_spec_watcher.ports import Hand, Objects
 
 _RUNTIMES = {key_of(manifest): manifest for manifest in BUILT_IN_RUNTIMES.values()}
 
@@ -22,9 +21,9 @@ _RUNTIMES = {key_of(manifest): manifest for manifest in BUILT_IN_RUNTIMES.values
 class BuiltInInstaller:
     """Keeps what is built in stored, on the one instance that is active."""
 
-    def __init__(self, store: ObjectStore, applier: Applier, membership: Membership) -> None:
+    def __init__(self, store: Objects, hand: Hand, membership: Membership) -> None:
         self._store = store
-        self._applier = applier
+        self._hand = hand
         self._membership = membership
         self._dirty = Worklist[ObjectKey]("built-in")
         store.on_change(self._changed)
@@ -46,7 +45,7 @@ class BuiltInInstaller:
 
     async def _install(self, key: ObjectKey) -> None:
         if self._membership.is_active:
-            await self._applier.apply_rendered(partial(self._missing, key), BUILT_IN)
+            await self._hand.apply_rendered(partial(self._missing, key), BUILT_IN)
 
     def _missing(self, key: ObjectKey) -> list[AppliedDocument]:
         stored = self._store.get(key)

@@ -1,10 +1,11 @@
 """`render`: which kinds have a status written here, and the whole status from its part."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from inferbus_contracts.conditions import stamp
+from inferbus_contracts.errors import Problem
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY,
@@ -20,7 +21,7 @@ from inferbus_contracts.resources.kinds import (
     PLAYGROUND,
 )
 from inferbus_shared.objects.picture import StoredObject
-from inferbus_spec_watcher.status.accepted import accepted
+from inferbus_spec_watcher.status.accepted import accepted, refused
 from inferbus_spec_watcher.status.booster import booster_status
 from inferbus_spec_watcher.status.inference import inference_status
 from inferbus_spec_watcher.status.networking import networking_status
@@ -45,6 +46,11 @@ def _with_accepted(renderer: Renderer) -> Renderer:
     return render
 
 
+def _refused(problems: Sequence[Problem]) -> StatusPart:
+    """What else is known of the object is of the spec that was accepted last."""
+    return StatusPart((refused(problems),))
+
+
 _RENDERERS: Mapping[str, Renderer] = {
     MODEL_BOOSTER: _with_accepted(booster_status),
     PLAYGROUND: _with_accepted(inference_status),
@@ -67,7 +73,8 @@ def render(key: ObjectKey, stored: StoredObject, view: View, now_ms: int) -> dic
 
     None when there is nothing to say yet. Equal to the stored one when nothing changed.
     """
-    part = _RENDERERS[key.kind](key, stored, view)
+    problems = view.refusal(key)
+    part = _refused(problems) if problems else _RENDERERS[key.kind](key, stored, view)
     if part is None:
         return None
     previous = stored.object.get("status") or {}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from inferbus_contracts.errors import Problem
 from inferbus_contracts.events.metrics import MetricsAssessed
 from inferbus_contracts.events.route import ConditionFact, RoutesResolved
 from inferbus_contracts.events.scaling import (
@@ -105,6 +106,8 @@ class View:
     settled: Settled
     now_ms: int
     """Virtual time."""
+    refusal: Callable[[ObjectKey], tuple[Problem, ...]] = lambda _: ()
+    """Why a stored object is no fact."""
 
     def replicas(self, target: ObjectKey) -> int | None:
         """Replicas of the target's spec; None when it, or its role, isn't there."""
