@@ -41,6 +41,8 @@ SECRET_KEYS = f"{PREFIX}secret-keys"
 """On a stored Secret: its keys, comma-separated; what remains of its values."""
 SURGE = f"{PREFIX}surge"
 """On a pod: its group stands in for one that is being replaced."""
+POD_SETTINGS = f"{PREFIX}pod-settings"
+"""On a pod: a digest of what shaped it beside its revision, so that later changes are told."""
 REVISION_ALGORITHM = f"{PREFIX}revision-algorithm"
 """On a ControllerRevision: how its name was computed."""
 

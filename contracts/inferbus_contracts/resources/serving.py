@@ -161,6 +161,8 @@ class Role(ResourcePart):
     """Role replicas that may be away at a time; only with RoleRollingUpdate (v1.0.0)."""
     partition: IntOrPercent | None = None
     """Only with RoleRollingUpdate (after v1.0.0)."""
+    network_topology: NetworkTopologySpec | None = None
+    """In place of the template's rolePolicy, for this role alone (proposed after v1.0.0)."""
 
 
 class ServingTemplate(ResourcePart):

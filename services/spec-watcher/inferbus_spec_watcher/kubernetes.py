@@ -36,7 +36,7 @@ async def on_kubernetes(
         client,
         configuration=(expansion.booster_configuration, expansion.llmaz_configuration),
     )
-    runtime.on_ready(lambda: _missing(store))
+    runtime.requires(lambda: _missing(store))
     ownership = Ownership(store)
     policies = Policies(store)
     hand = KubernetesHand(client, store, policies)

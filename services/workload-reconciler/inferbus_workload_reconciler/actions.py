@@ -4,7 +4,7 @@ Invariant: an action names what it acts on completely (a manifest, or a name wit
 still have), so that carrying it out twice, or late, does no harm.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ class ChildKind(StrEnum):
     POD = "Pod"
     SERVICE = "CoreService"
     REVISION = "ControllerRevision"
+    POD_GROUP = "PodGroup"
 
 
 class Reason(StrEnum):
@@ -38,6 +39,9 @@ class Reason(StrEnum):
     ORPHANED = "Orphaned"
     SERVICE_MISSING = "ServiceMissing"
     SERVICE_UNUSED = "ServiceUnused"
+    POD_GROUP_MISSING = "PodGroupMissing"
+    POD_GROUP_DIFFERS = "PodGroupDiffers"
+    POD_GROUP_UNUSED = "PodGroupUnused"
     NEW_REVISION = "NewRevision"
     HISTORY_LIMIT = "HistoryLimit"
 
@@ -81,15 +85,84 @@ class Delete:
     """None: the pod's own; 0: at once, because its node is gone."""
 
 
-Action = Create | Delete
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Change some fields of an object if it is still the one that was seen, and as it was seen."""
+
+    child: ChildKind
+    name: str
+    uid: str
+    resource_version: str
+    changes: Mapping[str, Any]
+    """A JSON merge patch (RFC 7386) without preconditions: None removes a field."""
+    motive: Motive
+
+    @property
+    def patch(self) -> dict[str, Any]:
+        """The merge patch with its preconditions: a server answers 409 where they don't hold."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        metadata = {**(self.changes.get("metadata") or {}), **preconditions}
+        return {**self.changes, "metadata": metadata}
+
+
+Action = Create | Update | Delete
+
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+"""On a pod and on its PodGroup: the PodGroup's name (modelserving spec 2.3)."""
+
+
+def is_required(action: Action) -> bool:
+    """Whether nothing else of the plan may follow when it fails: a new revision's snapshot."""
+    return isinstance(action, Create) and action.child is ChildKind.REVISION
+
+
+def stages(actions: Iterable[Action]) -> tuple[tuple[Action, ...], ...]:
+    """A plan's actions in runs of which each may be carried out at the same time.
+
+    Snapshots first, then what goes and what pods need beforehand, then pods, then the rest
+    (modelserving spec 2.12). Within a run the order of the plan is kept; empty runs are left out.
+    """
+    runs: dict[int, list[Action]] = {}
+    for action in actions:
+        runs.setdefault(_stage(action), []).append(action)
+    return tuple(tuple(runs[stage]) for stage in sorted(runs))
+
+
+def is_held(action: Action, failed: Collection[Action]) -> bool:
+    """Whether a pod has to wait because its PodGroup couldn't be created."""
+    if not isinstance(action, Create) or action.child is not ChildKind.POD:
+        return False
+    group = (action.manifest["metadata"].get("annotations") or {}).get(GROUP_ANNOTATION)
+    return any(
+        isinstance(one, Create) and one.child is ChildKind.POD_GROUP and one.name == group
+        for one in failed
+    )
+
+
+def _stage(action: Action) -> int:
+    if is_required(action):
+        return 0
+    if action.child is ChildKind.POD_GROUP or isinstance(action, Delete):
+        return 1
+    return 2 if action.child is ChildKind.POD else 3
 
 
 class EventReason(StrEnum):
-    """Transitions of role replicas that users watch for (modelserving spec 2.10)."""
+    """Transitions of role replicas that users watch for (modelserving spec 2.10), and failures."""
 
     CREATING = "RoleCreating"
     RUNNING = "RoleRunning"
     DELETING = "RoleDeleting"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_UPDATE = "FailedUpdate"
+    FAILED_DELETE = "FailedDelete"
+    REFUSED = "Refused"
+    """Nothing may be done here, because another controller does it."""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether somebody should look into it."""
+        return not self.value.startswith("Role")
 
 
 class WorkloadEvent(NamedTuple):

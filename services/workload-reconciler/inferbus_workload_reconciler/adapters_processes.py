@@ -5,7 +5,7 @@ picture shows it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
@@ -15,7 +15,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import CONTROLLER_REVISION, CORE_SERVICE, POD
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture, shown
-from inferbus_workload_reconciler.actions import ChildKind, Create, Delete
+from inferbus_workload_reconciler.actions import ChildKind, Create, Delete, Update, WorkloadEvent
 from inferbus_workload_reconciler.observed import (
     Observed,
     controller_of,
@@ -55,16 +55,19 @@ class ProcessSubstrate:
                 revision=self._picture.revision,
                 pods=tuple(observe_pod(pod) for pod in children[POD]),
                 services=tuple(observe_service(one) for one in children[CORE_SERVICE]),
-                lost_nodes=frozenset(),
-                volcano=None,
             ),
             revisions=tuple(children[CONTROLLER_REVISION]),
         )
 
-    async def changes(self) -> AsyncIterator[ObjectKey]:
+    async def changes(self) -> AsyncIterator[ObjectKey | None]:
         """Keys of workloads whose children changed."""
         while True:
             yield await self._changed.get()
+
+    def refusal(self, workload: WorkloadSpec) -> str:
+        """Nothing: no other controller works on these objects."""
+        del workload
+        return ""
 
     async def apply(self, action: Create) -> ActionResult:
         """Create a child; one that is there already is as good."""
@@ -79,6 +82,11 @@ class ProcessSubstrate:
             return ActionResult(outcome=Outcome.FAILED, error=str(error))
         await self._picture.reached(created.revision)
         return ActionResult(outcome=Outcome.DONE)
+
+    async def update(self, workload: WorkloadSpec, action: Update) -> ActionResult:
+        """Refuse: no child that this substrate keeps is ever changed in place."""
+        error = f"{action.child} {action.name} can't be changed on this substrate"
+        return ActionResult(outcome=Outcome.FAILED, error=error)
 
     async def delete(self, workload: WorkloadSpec, action: Delete) -> ActionResult:
         """Request a deletion; what is gone already is as good."""
@@ -113,9 +121,22 @@ class ProcessSubstrate:
         revision = await self._client.set_status(workload.key, dict(status), conditions)
         await self._picture.reached(revision)
 
-    async def caught_up(self, revision: int) -> None:
+    def tell(self, workload: WorkloadSpec, events: Iterable[WorkloadEvent]) -> None:
+        """Nothing: `workload.acted` on the bus says the same."""
+
+    async def caught_up(self, workload: WorkloadSpec, revision: int) -> bool:
         """Wait until views show a revision that was seen before."""
         await self._picture.reached(revision)
+        return True
+
+    async def target(self, key: ObjectKey) -> Mapping[str, Any] | None:
+        """The object behind a target as the spec-watcher has it."""
+        try:
+            return await self._client.get(key.owner)
+        except ProblemsError as error:
+            if error.problems[0].code is ErrorCode.NOT_FOUND:
+                return None
+            raise
 
     async def scale(self, request: ScaleRequest) -> ScaleReply:
         """Ask for other replicas."""

@@ -22,6 +22,7 @@ from inferbus_workload_reconciler.policy_doubts import doubts
 from inferbus_workload_reconciler.policy_events import role_events
 from inferbus_workload_reconciler.policy_memory import Memory
 from inferbus_workload_reconciler.policy_outcome import next_check, remember
+from inferbus_workload_reconciler.policy_pod_groups import decide_pod_groups
 from inferbus_workload_reconciler.policy_revisions import RevisionHistory
 from inferbus_workload_reconciler.policy_status import (
     WorkloadStatus,
@@ -63,7 +64,8 @@ def is_stale(observed: Observed, memory: Memory) -> bool:
     Such a view must not be planned for: pods that the memory knows to have existed would look lost.
     The shell waits for a newer one.
     """
-    return observed.revision < memory.view
+    shown = observed.revision if observed.complete_to is None else observed.complete_to
+    return shown < memory.view
 
 
 def plan(
@@ -85,17 +87,18 @@ def plan(
     book = TemplateBook(workload=workload, history=history, target=target)
     decisions = decide(book, survey(book, observed, placed), memory, now_ms)
     summary = _summarise(decisions)
+    pod_groups = decide_pod_groups(decisions, observed)
     after = remember(decisions, observed, memory, summary.current_revision, now_ms)
-    found = tuple(doubts(decisions, observed, after, now_ms))
+    found = tuple(doubts(decisions, observed, pod_groups, after, now_ms))
     return Plan(
-        actions=render_steps(decisions, observed, now_ms),
+        actions=render_steps(decisions, observed, pod_groups, now_ms),
         memory=after,
         status=status_document(workload, summary, previous_status, found, now_ms),
         summary=summary,
         fleet=decisions.fleet,
         events=tuple(role_events(decisions)),
         doubts=found,
-        next_check_ms=next_check(decisions, observed, after, now_ms),
+        next_check_ms=next_check(decisions, observed, pod_groups, after, now_ms),
     )
 
 

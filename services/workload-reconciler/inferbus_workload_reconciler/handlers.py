@@ -18,7 +18,6 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.fate import Reject, Retry
 from inferbus_shared.bus.messages import Received
-from inferbus_shared.objects.client import ObjectClient
 from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.policy_scaling import (
@@ -48,14 +47,12 @@ class DecisionHandler:
         self,
         bus: Bus,
         substrate: Substrate,
-        client: ObjectClient,
         orders: OrderBook,
         metrics: ReconcilerMetrics,
         guard: Guard | None = None,
     ) -> None:
         self._bus = bus
         self._substrate = substrate
-        self._client = client
         self._orders = orders
         self._metrics = metrics
         self._guard = guard or Guard(orders.policies)
@@ -158,12 +155,10 @@ class DecisionHandler:
 
     async def _target(self, key: ObjectKey) -> ScaleTarget | None:
         try:
-            document = await self._client.get(key.owner)
+            document = await self._substrate.target(key)
         except ProblemsError as error:
-            if error.problems[0].code is ErrorCode.NOT_FOUND:
-                return None
             raise Retry(RETRY_SECONDS, str(error)) from error
-        return read_target(document, key)
+        return None if document is None else read_target(document, key)
 
 
 def _decisions_in(event: Received[EventData]) -> tuple[ScaleDecision, ...]:
@@ -176,5 +171,8 @@ _TRANSIENT = frozenset(
         ErrorCode.BUS_UNREACHABLE,
         ErrorCode.BUS_REFUSED,
         ErrorCode.BUS_FULL,
+        ErrorCode.KUBE_UNREACHABLE,
+        ErrorCode.KUBE_THROTTLED,
+        ErrorCode.KUBE_FAILED,
     }
 )

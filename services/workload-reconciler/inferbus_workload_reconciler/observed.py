@@ -66,19 +66,51 @@ class ObservedService:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedPodGroup:
+    """One PodGroup of Volcano."""
+
+    name: str
+    uid: str
+    resource_version: str
+    owner: Owner | None
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What a cluster offers to workloads (`policy_cluster` reads it); by default nothing."""
+
+    volcano: bool | None = None
+    """Whether PodGroups of Volcano are served; None on a substrate without schedulers."""
+    pod_group_schema: Mapping[str, Any] | None = None
+    """The structural schema of a PodGroup's `spec`; None where it isn't known."""
+    leader_worker_sets: bool = False
+    """Whether LeaderWorkerSets are served."""
+
+
+NO_CLUSTER = Cluster()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """Everything that the substrate knows about one workload at one moment."""
 
     revision: int = 0
-    """Grows with every change of any child: a view with a smaller one is older; 0 is not known."""
+    """The newest change that is shown of what the memory is about; 0 is not known."""
+    complete_to: int | None = None
+    """Every change up to this revision is shown; None: `revision` says so itself."""
     pods: tuple[ObservedPod, ...] = ()
     """All pods with the workload's name label, whoever owns them."""
     services: tuple[ObservedService, ...] = ()
     """All services with the workload's name label, whoever owns them."""
     lost_nodes: frozenset[str] = frozenset()
     """Nodes that are gone or marked out of service: what ran there has stopped."""
-    volcano: bool | None = None
-    """Whether the Volcano scheduler is there; None on a substrate without schedulers."""
+    pod_groups: tuple[ObservedPodGroup, ...] = ()
+    """All PodGroups with the workload's name label, whoever owns them."""
+    cluster: Cluster = NO_CLUSTER
 
 
 def observe_pod(pod: Mapping[str, Any]) -> ObservedPod:
@@ -119,6 +151,21 @@ def observe_service(service: Mapping[str, Any]) -> ObservedService:
         uid=metadata["uid"],
         owner=controller_of(metadata),
         deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def observe_pod_group(group: Mapping[str, Any]) -> ObservedPodGroup:
+    """Read a PodGroup of scheduling.volcano.sh/v1beta1."""
+    metadata = group["metadata"]
+    return ObservedPodGroup(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata.get("resourceVersion") or "",
+        owner=controller_of(metadata),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        spec=group.get("spec") or {},
     )
 
 

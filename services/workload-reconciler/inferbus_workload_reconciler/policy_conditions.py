@@ -18,8 +18,25 @@ SCHEDULER_FALLBACK = "SchedulerFallback"
 RECOVERY_BACK_OFF = "RecoveryBackOff"
 SNAPSHOT_LOST = "RevisionSnapshotLost"
 NAME_TAKEN = "NameTaken"
+GANG_LIMITED = "GangPolicyLimited"
+SCHEDULING_DRIFT = "SchedulingDrift"
+STALLED = "Stalled"
+PAUSED = "Paused"
+STARTUP_ORDER_IGNORED = "StartupOrderIgnored"
+ACTION_FAILED = "ActionFailed"
 
-OCCASIONAL = (SCHEDULER_FALLBACK, RECOVERY_BACK_OFF, SNAPSHOT_LOST, NAME_TAKEN)
+OCCASIONAL = (
+    SCHEDULER_FALLBACK,
+    RECOVERY_BACK_OFF,
+    SNAPSHOT_LOST,
+    NAME_TAKEN,
+    GANG_LIMITED,
+    SCHEDULING_DRIFT,
+    STALLED,
+    PAUSED,
+    STARTUP_ORDER_IGNORED,
+    ACTION_FAILED,
+)
 """Conditions that appear when they are first True and turn False afterwards."""
 
 

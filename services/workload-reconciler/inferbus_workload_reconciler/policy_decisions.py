@@ -35,6 +35,11 @@ class Decisions:
     groups: FleetDecision
     members: Mapping[int, MemberDecision]
 
+    def group(self, ordinal: int) -> GroupView:
+        """A group that stands, or one that is to be built."""
+        standing = self.fleet.groups.get(ordinal)
+        return standing or empty_group(self.book, ordinal, self.groups.added[ordinal])
+
     def staying(self) -> Iterator[tuple[GroupView, MemberDecision]]:
         """Groups that stay, with what happens inside."""
         for ordinal, group in self.fleet.groups.items():
@@ -88,7 +93,14 @@ def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Dec
 def _build_group(
     book: TemplateBook, ordinal: int, new: NewGroup, current: str, failures: FailureReview
 ) -> MemberDecision:
-    empty = GroupView(
+    decision = decide_members(book, empty_group(book, ordinal, new), {}, current, failures)
+    pods = tuple(pod._replace(motive=new.motive) for pod in decision.pods)
+    return replace(decision, pods=pods)
+
+
+def empty_group(book: TemplateBook, ordinal: int, new: NewGroup) -> GroupView:
+    """A group that is to be built, without anything in it."""
+    return GroupView(
         ordinal=ordinal,
         replicas={},
         revision=new.revision,
@@ -96,9 +108,6 @@ def _build_group(
         surge=new.surge,
         shape=book.shape(new.revision, {}),
     )
-    decision = decide_members(book, empty, {}, current, failures)
-    pods = tuple(pod._replace(motive=new.motive) for pod in decision.pods)
-    return replace(decision, pods=pods)
 
 
 def _by_group(memory: Memory) -> Known:

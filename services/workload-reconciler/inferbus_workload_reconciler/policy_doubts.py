@@ -11,30 +11,28 @@ from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.policy_conditions import (
     NAME_TAKEN,
     RECOVERY_BACK_OFF,
-    SCHEDULER_FALLBACK,
     SNAPSHOT_LOST,
 )
 from inferbus_workload_reconciler.policy_decisions import Decisions
+from inferbus_workload_reconciler.policy_gang_doubts import scheduling_doubts
 from inferbus_workload_reconciler.policy_memory import Memory
-from inferbus_workload_reconciler.policy_pods import effective_scheduler
+from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
 from inferbus_workload_reconciler.policy_recovery import budget_spent, delay_ms
 from inferbus_workload_reconciler.policy_templates import Freshness
 
 
 def doubts(
-    decisions: Decisions, observed: Observed, memory: Memory, now_ms: int
+    decisions: Decisions,
+    observed: Observed,
+    pod_groups: PodGroupDecision,
+    memory: Memory,
+    now_ms: int,
 ) -> Iterator[ConditionFact]:
     """The doubts after a plan, as conditions that are True; `memory` is the one after the plan."""
-    workload = decisions.book.workload
-    if effective_scheduler(workload, observed.volcano) != workload.scheduler_name:
-        yield _true(
-            SCHEDULER_FALLBACK,
-            "VolcanoMissing",
-            f"scheduler {workload.scheduler_name} is not installed; new pods use the default one",
-        )
+    yield from scheduling_doubts(decisions, observed, pod_groups)
     yield from _back_off(memory, now_ms)
     yield from _lost_snapshots(decisions)
-    yield from _taken_names(decisions)
+    yield from _taken_names(decisions, pod_groups)
 
 
 def _back_off(memory: Memory, now_ms: int) -> Iterator[ConditionFact]:
@@ -77,7 +75,7 @@ def _lost_snapshots(decisions: Decisions) -> Iterator[ConditionFact]:
         )
 
 
-def _taken_names(decisions: Decisions) -> Iterator[ConditionFact]:
+def _taken_names(decisions: Decisions, pod_groups: PodGroupDecision) -> Iterator[ConditionFact]:
     workload = decisions.book.workload
     orphans = {pod.name for pod in decisions.fleet.orphans}
     taken = sorted(
@@ -92,6 +90,13 @@ def _taken_names(decisions: Decisions) -> Iterator[ConditionFact]:
             NAME_TAKEN,
             "ForeignPod",
             f"pod {taken[0]} exists and belongs to something else; delete or rename it",
+        )
+    elif pod_groups.foreign:
+        yield _true(
+            NAME_TAKEN,
+            "ForeignPodGroup",
+            f"PodGroup {pod_groups.foreign[0]} exists and belongs to something else; its group"
+            " gets no pods until it is deleted or renamed",
         )
 
 

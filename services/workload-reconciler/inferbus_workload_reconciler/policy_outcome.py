@@ -12,6 +12,7 @@ from inferbus_workload_reconciler.policy_census import ReplicaView
 from inferbus_workload_reconciler.policy_decisions import Decisions, recreated_uids
 from inferbus_workload_reconciler.policy_groups import BATCH
 from inferbus_workload_reconciler.policy_memory import Memory, Setback, Standing
+from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
 from inferbus_workload_reconciler.policy_recovery import (
     count_failures,
     forget_recovered,
@@ -21,7 +22,7 @@ from inferbus_workload_reconciler.policy_steps import forced_deletions
 from inferbus_workload_reconciler.workload import ReplicaId
 
 ORPHAN_CHECK_MS = 1_000
-"""How soon to look again for a name that an earlier object's pod still holds."""
+"""How soon to look again for a name that something else still holds."""
 
 
 def remember(
@@ -49,7 +50,13 @@ def remember(
     return memory if after == memory else replace(after, view=observed.revision)
 
 
-def next_check(decisions: Decisions, observed: Observed, memory: Memory, now_ms: int) -> int | None:
+def next_check(
+    decisions: Decisions,
+    observed: Observed,
+    pod_groups: PodGroupDecision,
+    memory: Memory,
+    now_ms: int,
+) -> int | None:
     """When something is due though nothing changes; `memory` is the one after the plan."""
     due = [one.due_ms for one in memory.failing.values() if one.due_ms > now_ms]
     due += [due_ms for _, due_ms in forced_deletions(decisions, observed) if due_ms > now_ms]
@@ -57,7 +64,7 @@ def next_check(decisions: Decisions, observed: Observed, memory: Memory, now_ms:
     _, recovered_ms = forget_recovered(memory.setbacks, running, now_ms)
     if recovered_ms is not None:
         due.append(recovered_ms)
-    if decisions.fleet.orphans:
+    if decisions.fleet.orphans or pod_groups.waiting:
         due.append(now_ms + ORPHAN_CHECK_MS)
     if len(decisions.groups.added) >= BATCH:
         due.append(now_ms)

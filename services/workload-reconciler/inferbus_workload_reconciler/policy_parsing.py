@@ -15,6 +15,7 @@ from typing import Any, Final
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_workload_reconciler.policy_fields import FieldReader
+from inferbus_workload_reconciler.policy_gang_parsing import parse_gang, topology_level
 from inferbus_workload_reconciler.policy_naming import MODEL_SERVING
 from inferbus_workload_reconciler.policy_naming_lws import LEADER_WORKER, ROLE
 from inferbus_workload_reconciler.policy_plugins import parse_plugins
@@ -76,6 +77,7 @@ def _model_serving(document: FieldReader) -> WorkloadSpec:
         scheduler_name=spec.get("schedulerName", str, "volcano"),
         plugins=_plugins(spec, key),
         topology_spread=tuple(_spread(one) for one in spec.parts("topologySpreadConstraints")),
+        gang=parse_gang(metadata, template),
         leader_worker_set=_owner_of_kind(metadata, "LeaderWorkerSet"),
     )
 
@@ -139,6 +141,7 @@ def _role(role: FieldReader) -> RoleSpec:
         replicas=role.get("replicas", int, 1),
         max_unavailable=role.count_or_share("maxUnavailable"),
         partition=role.count_or_share("partition"),
+        network_topology=topology_level(role, "networkTopology"),
     )
 
 

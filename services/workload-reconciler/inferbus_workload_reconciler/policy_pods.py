@@ -7,8 +7,11 @@ template's own content passes through unread, and rendering the same slot twice 
 from collections.abc import Mapping
 from typing import Any
 
-from inferbus_contracts.resources.annotations import SURGE
+from inferbus_contracts.resources.annotations import POD_SETTINGS, SURGE
+from inferbus_workload_reconciler.actions import GROUP_ANNOTATION
+from inferbus_workload_reconciler.policy_gang import TASK_ANNOTATION, VOLCANO
 from inferbus_workload_reconciler.policy_plugins import apply_plugins
+from inferbus_workload_reconciler.policy_revisions import label_safe_hash
 from inferbus_workload_reconciler.policy_topology import spread_fields
 from inferbus_workload_reconciler.workload import (
     InjectedEnv,
@@ -19,8 +22,6 @@ from inferbus_workload_reconciler.workload import (
     WorkloadSpec,
 )
 
-VOLCANO = "volcano"
-
 
 def render_pod(
     workload: WorkloadSpec,
@@ -30,11 +31,13 @@ def render_pod(
     *,
     surge: bool = False,
     volcano: bool | None = None,
+    gang: bool = False,
 ) -> Mapping[str, Any]:
     """The pod of a slot, assembled in the order of modelserving spec 2.5.
 
     `surge` marks pods of a group that stands in for others; `volcano` says whether that scheduler
-    is there (None: the substrate has no schedulers).
+    is there (None: the substrate has no schedulers); `gang` makes the pod one of its group's
+    PodGroup (spec 2.3).
     """
     convention = workload.convention
     template = role.pod_template(slot.worker_index)
@@ -49,6 +52,8 @@ def render_pod(
         **template.annotations,
         **convention.pod_annotations(workload.name, slot, role.size),
         **({SURGE: "true"} if surge else {}),
+        **({} if volcano is None else {POD_SETTINGS: pod_settings(workload)}),
+        **(_gang_annotations(workload, slot) if gang else {}),
     }
     metadata = {
         "name": convention.pod_name(workload.name, slot),
@@ -81,6 +86,26 @@ def render_service(workload: WorkloadSpec, name: str, shape: ServiceShape) -> di
     }
 
 
+def pod_settings(workload: WorkloadSpec) -> str:
+    """A digest of what shapes pods and is part of no revision (modelserving spec 2.8)."""
+    gang = workload.gang
+    return label_safe_hash(
+        {
+            "schedulerName": workload.scheduler_name,
+            "plugins": [[one.name, one.config, one.roles, one.target] for one in workload.plugins],
+            "spread": [
+                [one.max_skew, one.topology_key, one.when_unsatisfiable, one.label_selector]
+                for one in workload.topology_spread
+            ],
+            "topology": [
+                gang.group_topology,
+                gang.role_topology,
+                {role.name: role.network_topology for role in workload.roles},
+            ],
+        }
+    )
+
+
 def effective_scheduler(workload: WorkloadSpec, volcano: bool | None) -> str | None:
     """The scheduler that pods ask for; None and the empty text mean the substrate's own.
 
@@ -88,6 +113,13 @@ def effective_scheduler(workload: WorkloadSpec, volcano: bool | None) -> str | N
     """
     missing = volcano is False and workload.scheduler_name == VOLCANO
     return None if missing else workload.scheduler_name
+
+
+def _gang_annotations(workload: WorkloadSpec, slot: Slot) -> dict[str, str]:
+    return {
+        GROUP_ANNOTATION: workload.convention.group_name(workload.name, slot.group),
+        TASK_ANNOTATION: workload.convention.role_id(slot.replica),
+    }
 
 
 def _pod_spec(

@@ -1,8 +1,8 @@
 """From decisions to the ordered actions that carry them out.
 
 A snapshot comes before anything that is built from it (defect MS_D7), deletions before creations,
-because a quota may leave no room otherwise, services after the pods they select (modelserving spec
-2.6), and snapshots that nothing needs go last.
+because a quota may leave no room otherwise, a PodGroup before its pods, services after the pods
+they select (modelserving spec 2.6, 2.12), and snapshots that nothing needs go last.
 
 Invariant: only objects of this very workload are deleted, each with the uid it was seen with; no
 pod is created under a name that is still taken.
@@ -22,19 +22,23 @@ from inferbus_workload_reconciler.actions import (
 from inferbus_workload_reconciler.observed import Observed, ObservedPod
 from inferbus_workload_reconciler.policy_census import GroupView
 from inferbus_workload_reconciler.policy_decisions import Decisions
+from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
 from inferbus_workload_reconciler.policy_pods import render_pod
 from inferbus_workload_reconciler.policy_revisions import render_snapshot, surplus_snapshots
 from inferbus_workload_reconciler.policy_services import missing_services, unused_services
 
 
-def render_steps(decisions: Decisions, observed: Observed, now_ms: int) -> tuple[Action, ...]:
+def render_steps(
+    decisions: Decisions, observed: Observed, pod_groups: PodGroupDecision, now_ms: int
+) -> tuple[Action, ...]:
     """All actions of a plan, in order."""
     return (
         *_orphaned_snapshots(decisions),
         *_new_snapshot(decisions),
         *_pod_deletions(decisions, observed, now_ms),
         *unused_services(decisions, observed),
-        *_pod_creations(decisions, observed),
+        *pod_groups.steps,
+        *_pod_creations(decisions, observed, pod_groups),
         *missing_services(decisions, observed),
         *_old_snapshots(decisions),
     )
@@ -109,9 +113,11 @@ def _delete(pod: ObservedPod, motive: Motive, grace_period_seconds: int | None =
     )
 
 
-def _pod_creations(decisions: Decisions, observed: Observed) -> Iterator[Create]:
+def _pod_creations(
+    decisions: Decisions, observed: Observed, pod_groups: PodGroupDecision
+) -> Iterator[Create]:
     workload = decisions.book.workload
-    for ordinal in sorted(decisions.members):
+    for ordinal in sorted(decisions.members.keys() - pod_groups.waiting.keys()):
         group = decisions.fleet.groups.get(ordinal)
         surge = group.surge if group else decisions.groups.added[ordinal].surge
         for new in decisions.members[ordinal].pods:
@@ -121,7 +127,8 @@ def _pod_creations(decisions: Decisions, observed: Observed) -> Iterator[Create]
                 new.template,
                 new.revision,
                 surge=surge,
-                volcano=observed.volcano,
+                volcano=observed.cluster.volcano,
+                gang=ordinal in pod_groups.gangs,
             )
             if manifest["metadata"]["name"] not in decisions.fleet.taken_names:
                 yield Create(child=ChildKind.POD, manifest=manifest, motive=new.motive)

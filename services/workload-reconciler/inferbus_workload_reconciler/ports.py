@@ -5,14 +5,14 @@ the same code (DESIGN section 8). Each call is safe to repeat: creating what exi
 what is gone are no errors.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
 from inferbus_contracts.events.workload import Outcome
 from inferbus_contracts.keys import ObjectKey
-from inferbus_workload_reconciler.actions import Create, Delete
+from inferbus_workload_reconciler.actions import Action, Create, Delete, Update, WorkloadEvent
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.workload import WorkloadSpec
 
@@ -27,6 +27,18 @@ class ActionResult:
 
     outcome: Outcome
     error: str = ""
+
+
+class Done(NamedTuple):
+    """An action and how it ended."""
+
+    action: Action
+    result: ActionResult
+
+    @property
+    def well(self) -> bool:
+        """Whether the world is now as the action wanted it."""
+        return self.result.outcome in (Outcome.DONE, Outcome.ALREADY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +60,20 @@ class Substrate(Protocol):
         """
         ...
 
-    def changes(self) -> AsyncIterator[ObjectKey]:
-        """Keys of workloads whose children, or whose nodes, changed; begins with all of them."""
+    def changes(self) -> AsyncIterator[ObjectKey | None]:
+        """Keys of workloads whose children, or whose nodes, changed; None stands for all."""
+        ...
+
+    def refusal(self, workload: WorkloadSpec) -> str:
+        """Why nothing may be done to a workload here, though it is looked at; empty: it may."""
         ...
 
     async def apply(self, action: Create) -> ActionResult:
         """Create an object unless one of that name exists."""
+        ...
+
+    async def update(self, workload: WorkloadSpec, action: Update) -> ActionResult:
+        """Apply a merge patch with its preconditions; CONFLICT where they don't hold."""
         ...
 
     async def delete(self, workload: WorkloadSpec, action: Delete) -> ActionResult:
@@ -68,8 +88,19 @@ class Substrate(Protocol):
         """Write the object's status, conditional on its uid."""
         ...
 
-    async def caught_up(self, revision: int) -> None:
-        """Wait until views show a revision that was seen before."""
+    def tell(self, workload: WorkloadSpec, events: Iterable[WorkloadEvent]) -> None:
+        """Tell people who watch the object what happened; never waits, and never fails."""
+        ...
+
+    async def caught_up(self, workload: WorkloadSpec, revision: int) -> bool:
+        """Wait until views show a revision that was seen before; False when they never will."""
+        ...
+
+    async def target(self, key: ObjectKey) -> Mapping[str, Any] | None:
+        """The object behind a target as it stands now; None when there is none.
+
+        Raises `ProblemsError` when it can't be read.
+        """
         ...
 
     async def scale(self, request: ScaleRequest) -> ScaleReply:

@@ -6,34 +6,32 @@ next pass looks at everything anew (see `core`).
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from inferbus_contracts.envelope import event_id
 from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.events.route import ConditionFact
 from inferbus_contracts.events.spec import SpecChanged
-from inferbus_contracts.events.workload import (
-    Action as ActionWord,
-)
-from inferbus_contracts.events.workload import (
-    Outcome,
-    WorkloadActed,
-    WorkloadObserved,
-)
+from inferbus_contracts.events.workload import Action as ActionWord
+from inferbus_contracts.events.workload import Outcome, WorkloadActed, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
-from inferbus_workload_reconciler.actions import Action, ChildKind, Create
+from inferbus_workload_reconciler.acting import carry_out
+from inferbus_workload_reconciler.actions import Create, Delete, Update
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.memory_store import MemoryStore
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_facts import observed_facts
-from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
+from inferbus_workload_reconciler.policy_memory import Memory, memory_document, parse_memory
 from inferbus_workload_reconciler.policy_parsing import parse_workload
+from inferbus_workload_reconciler.policy_refusals import failure_condition, failure_events
 from inferbus_workload_reconciler.policy_revisions import parse_history
-from inferbus_workload_reconciler.ports import ActionResult, Substrate
+from inferbus_workload_reconciler.policy_status import status_document
+from inferbus_workload_reconciler.ports import Done, Substrate
 from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from inferbus_workload_reconciler.workload import WorkloadSpec
 
@@ -41,6 +39,9 @@ log = logging.getLogger("inferbus.workload-reconciler")
 
 AT_ONCE = 0.0
 RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+
+_WORDS = {Create: ActionWord.CREATE, Update: ActionWord.PATCH, Delete: ActionWord.DELETE}
 
 
 class Reconciler:
@@ -61,6 +62,7 @@ class Reconciler:
         self._observer = observer
         self._orders = orders
         self._metrics = metrics
+        self._failures: dict[ObjectKey, int] = {}
 
     async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         """One pass; after how many real seconds to look again though nothing changed.
@@ -78,20 +80,28 @@ class Reconciler:
         surroundings = await self._substrate.observe(workload)
         observed = surroundings.observed
         if is_stale(observed, memory):
-            await self._substrate.caught_up(memory.view)
+            await self._catch_up(workload, memory)
             return AT_ONCE
         history = parse_history(surroundings.revisions, workload)
         now_ms = self._bus.clock.now_ms()
         planned = plan(workload, history, observed, memory, status, now_ms)
-        if not await self._remember(workload, document, planned):
+        refusal = self._substrate.refusal(workload)
+        if not refusal and not await self._remember(workload, document, planned):
             return AT_ONCE
         freeze = self._orders.freeze(workload.key, now_ms)
         facts = observed_facts(workload, planned, frozen=freeze is not None)
         await self._observer.observe(workload.key, workload.uid, facts)
-        whole = await self._act(workload, planned, observed)
-        await self._substrate.report(workload, planned.status)
+        if refusal:
+            return None
+        self._substrate.tell(workload, planned.events)
+        done = await carry_out(self._substrate, workload, planned.actions)
+        await self._record(workload, done, observed)
+        self._substrate.tell(workload, failure_events(done))
+        doubts = (*planned.doubts, *failure_condition(done))
+        await self._report(workload, planned, status, doubts, now_ms)
         ends_ms = freeze.order.until_ms if freeze else None
-        return self._next_look(planned, whole, ends_ms, now_ms)
+        whole = len(done) == len(planned.actions) and all(one.well for one in done)
+        return self._next_look(key, planned, whole, ends_ms, now_ms)
 
     async def forget(self, key: ObjectKey, fact: SpecChanged) -> None:
         """A workload is gone: its pods follow by their owner; say so once."""
@@ -100,49 +110,57 @@ class Reconciler:
             gone = WorkloadObserved(uid=fact.uid, generation=fact.generation, deleted=True)
             await self._observer.observe(key, fact.uid, gone)
         await self._memory.forget(key)
+        self._failures.pop(key, None)
+
+    async def _catch_up(self, workload: WorkloadSpec, memory: Memory) -> None:
+        """Wait for a view as new as the memory; where there will be none, the memory goes."""
+        if not await self._substrate.caught_up(workload, memory.view):
+            log.warning("revisions went back: memory forgotten", extra={"workload": workload.key})
+            await self._memory.forget(workload.key)
 
     async def _remember(
         self, workload: WorkloadSpec, before: Mapping[str, Any], planned: Plan
     ) -> bool:
-        """Store the memory before acting; False when another instance was first."""
+        """Store the memory before acting; False when another instance was first.
+
+        What is acted on without a change of the memory has to be confirmed: an instance that was
+        stopped for a while would otherwise go on with what it remembers of the world before.
+        """
         document = memory_document(planned.memory)
         if document == before:
-            return True
+            return not planned.actions or await self._memory.confirm(workload.key)
         try:
             await self._memory.store(workload.key, workload.uid, document)
         except WrongSequenceError:
             return False
         return True
 
-    async def _act(self, workload: WorkloadSpec, planned: Plan, observed: Observed) -> bool:
-        """Carry the actions out; whether all went well."""
-        revisions = [one for one in planned.actions if _makes_revision(one)]
-        others = [one for one in planned.actions if not _makes_revision(one)]
-        for action in revisions:
-            if not await self._do(workload, action, observed):
-                return False
-        return all(await asyncio.gather(*(self._do(workload, one, observed) for one in others)))
-
-    async def _do(self, workload: WorkloadSpec, action: Action, observed: Observed) -> bool:
-        creates = isinstance(action, Create)
-        if isinstance(action, Create):
-            result = await self._substrate.apply(action)
-        else:
-            result = await self._substrate.delete(workload, action)
-        if result.outcome is not Outcome.ALREADY:
-            word = ActionWord.CREATE if creates else ActionWord.DELETE
-            self._metrics.acted(word, result.outcome)
-            await self._record(workload, word, action, result, observed)
-        return result.outcome in (Outcome.DONE, Outcome.ALREADY)
-
-    async def _record(
+    async def _report(
         self,
         workload: WorkloadSpec,
-        word: ActionWord,
-        action: Action,
-        result: ActionResult,
-        observed: Observed,
+        planned: Plan,
+        before: Mapping[str, Any],
+        doubts: Iterable[ConditionFact],
+        now_ms: int,
     ) -> None:
+        """Write the status, with what is doubtful after acting."""
+        doubts = tuple(doubts)
+        status = planned.status
+        if doubts != planned.doubts:
+            status = status_document(workload, planned.summary, before, doubts, now_ms)
+        await self._substrate.report(workload, status)
+
+    async def _record(
+        self, workload: WorkloadSpec, done: Iterable[Done], observed: Observed
+    ) -> None:
+        """Tell the bus what was done."""
+        told = [one for one in done if one.result.outcome is not Outcome.ALREADY]
+        await asyncio.gather(*(self._record_one(workload, one, observed) for one in told))
+
+    async def _record_one(self, workload: WorkloadSpec, done: Done, observed: Observed) -> None:
+        action, result = done
+        word = _WORDS[type(action)]
+        self._metrics.acted(word, result.outcome)
         child = ObjectKey(action.child.value, workload.key.namespace, action.name)
         body = WorkloadActed(
             action=word,
@@ -161,16 +179,14 @@ class Reconciler:
             log.warning("an action could not be recorded", extra={"problem": str(error)})
 
     def _next_look(
-        self, planned: Plan, whole: bool, freeze_ends_ms: int | None, now_ms: int
+        self, key: ObjectKey, planned: Plan, whole: bool, freeze_ends_ms: int | None, now_ms: int
     ) -> float | None:
         if not whole:
-            return RETRY_SECONDS
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            return min(RETRY_SECONDS * 2.0 ** min(failures - 1, 10), LONGEST_RETRY_SECONDS)
+        self._failures.pop(key, None)
         times_ms = [at for at in (planned.next_check_ms, freeze_ends_ms) if at is not None]
         if not times_ms:
             return None
         wait_ms = max(min(times_ms) - now_ms, 0)
         return wait_ms / 1000 / self._bus.clock.anchor.rate
-
-
-def _makes_revision(action: Action) -> bool:
-    return isinstance(action, Create) and action.child is ChildKind.REVISION

@@ -1,5 +1,6 @@
 """Settings of the workload-reconciler."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -15,6 +16,13 @@ def _budgets(value: object) -> object:
     return parse_budgets(value) if isinstance(value, str) else value
 
 
+class SubstrateName(StrEnum):
+    """Where pods run."""
+
+    PROCESSES = "processes"
+    KUBERNETES = "kubernetes"
+
+
 class WorkloadReconcilerSettings(ServiceSettings):
     """`INFERBUS_WORKLOAD_RECONCILER_…`."""
 
@@ -27,6 +35,14 @@ class WorkloadReconcilerSettings(ServiceSettings):
 
     service: ClassVar[Service] = Service.WORKLOAD_RECONCILER
 
+    substrate: SubstrateName = SubstrateName.PROCESSES
+    """Where pods run; `kubernetes` takes the cluster's address from `INFERBUS_KUBE_…`."""
+    beside_kthena: bool = False
+    """Act though Kthena's own controllers run: both would work on the same objects."""
+    kthena_namespace: str = Field(default="kthena-system", min_length=1)
+    """Where Kthena's controllers elect their leader."""
+    leader_worker_namespace: str = Field(default="lws-system", min_length=1)
+    """Where LeaderWorkerSet's controller elects its leader."""
     node: str = Field(default="local", min_length=1)
     """The node that pods of the process substrate are bound to."""
     concurrency: int = Field(default=4, ge=1, le=64)

@@ -9,7 +9,7 @@ two templates with the same hash render the same pods.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -104,6 +104,8 @@ class RoleSpec:
     """Only for RoleRollingUpdate; None: all at once."""
     partition: IntOrPercent | None
     """Only for RoleRollingUpdate; replicas below it keep the current revision."""
+    network_topology: Mapping[str, Any] | None = None
+    """How close together the pods of one replica must be; None: as the workload says."""
 
     @property
     def name(self) -> str:
@@ -142,6 +144,20 @@ class TopologySpread:
     topology_key: str
     when_unsatisfiable: str
     label_selector: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """What a gang scheduler is told of a group (modelserving spec 4)."""
+
+    min_role_replicas: Mapping[str, int] = field(default_factory=dict)
+    """How many replicas of a role must fit at once; a role that is missing needs all."""
+    group_topology: Mapping[str, Any] | None = None
+    role_topology: Mapping[str, Any] | None = None
+    queue: str = ""
+    """Empty: the scheduler's default queue."""
+    stated: bool = False
+    """Whether the object says anything of it, so that ignoring it must be told."""
 
 
 class ServiceShape(NamedTuple):
@@ -217,6 +233,7 @@ class WorkloadSpec:
     scheduler_name: str | None = None
     plugins: tuple[Plugin, ...] = ()
     topology_spread: tuple[TopologySpread, ...] = ()
+    gang: Gang = Gang()
     leader_worker_set: str = ""
     """Name of the LeaderWorkerSet that owns the object, if one does."""
 

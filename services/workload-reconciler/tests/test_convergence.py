@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from workload_builders import role, serving
+from workload_volcano import NEW
 from workload_world import World
 
 from inferbus_workload_reconciler.actions import Action, ChildKind, Create, Delete
 from inferbus_workload_reconciler.core import Plan, is_stale
-from inferbus_workload_reconciler.observed import Observed
+from inferbus_workload_reconciler.observed import NO_CLUSTER, Observed
 from inferbus_workload_reconciler.policy_memory import parse_memory
 
 Spec = dict[str, Any]
@@ -73,6 +74,7 @@ HAPPENINGS = st.lists(
                 "vanish",
                 "fail",
                 "service vanishes",
+                "pod group vanishes",
                 "forget",
                 "time passes",
                 "apply",
@@ -108,7 +110,8 @@ class Story:
             "forget": world.memory.clear,
             "time passes": lambda: self._pass_time(number),
             "apply": self._apply_next,
-            "service vanishes": lambda: self._lose_service(number),
+            "service vanishes": lambda: self._lose(ChildKind.SERVICE, number),
+            "pod group vanishes": lambda: self._lose(ChildKind.POD_GROUP, number),
         }
         to_a_pod: dict[str, Callable[[str], object]] = {
             "start": world.start,
@@ -146,10 +149,10 @@ class Story:
         if self.changes:
             self.world.apply(self.changes.pop())
 
-    def _lose_service(self, number: int) -> None:
-        services = self.world.services()
-        if services:
-            del self.world.objects[ChildKind.SERVICE, services[number % len(services)]]
+    def _lose(self, kind: ChildKind, number: int) -> None:
+        names = sorted(name for found, name in self.world.objects if found is kind)
+        if names:
+            del self.world.objects[kind, names[number % len(names)]]
 
 
 def _some(number: int) -> Callable[[Action], bool]:
@@ -185,6 +188,19 @@ def assert_as_wanted(world: World) -> None:
         name for name in world.pod_names() if name.endswith("-0") and _has_workers(world, name)
     }
     assert set(world.services()) == services
+    assert_gangs_fit(world)
+
+
+def assert_gangs_fit(world: World) -> None:
+    """Each group has its PodGroup, which needs exactly the pods there are."""
+    groups = world.groups() if world.cluster.volcano else set()
+    assert world.pod_groups() == sorted(f"x-{group}" for group in groups)
+    for group in groups:
+        pods = [name for name in world.pod_names() if name.startswith(f"x-{group}-")]
+        assert world.pod_group(f"x-{group}")["minMember"] == len(pods)
+        for name in pods:
+            annotations = world.pod(name)["metadata"]["annotations"]
+            assert annotations["scheduling.k8s.io/group-name"] == f"x-{group}"
 
 
 def _image(one: Spec) -> str:
@@ -206,6 +222,7 @@ def test_every_story_ends_in_the_wanted_fleet(
 ) -> None:
     one_spec = specs(by_role, policy)
     world = World(data.draw(one_spec))
+    world.cluster = data.draw(st.sampled_from([NO_CLUSTER, NEW]))
     story = Story(world, data.draw(st.lists(one_spec, max_size=3)))
     for what, number in data.draw(HAPPENINGS):
         if not (what == "fail" and policy == "None"):

@@ -7,7 +7,7 @@ from workload_builders import leader_worker_set, pod_template, role, serving
 from workload_world import START_MS, World
 
 from inferbus_contracts.events.workload import WorkloadObserved
-from inferbus_workload_reconciler.observed import observe_pod, observe_service
+from inferbus_workload_reconciler.observed import Cluster, observe_pod, observe_service
 from inferbus_workload_reconciler.policy_facts import observed_facts
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 
@@ -72,7 +72,7 @@ def test_facts_speak_of_what_is_there_and_not_of_what_is_planned() -> None:
 
 def test_a_failing_pod_and_what_keeps_the_workload_back() -> None:
     world = World(serving(1, grace_seconds=60))
-    world.volcano = False
+    world.cluster = Cluster(volcano=False)
     world.settle()
     world.crash("x-0-prefill-0-0")
     world.reconcile()

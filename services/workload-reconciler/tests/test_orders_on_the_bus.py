@@ -157,7 +157,6 @@ def blind_handler(bus: Bus, *known: Received[EventData]) -> Handle:
     handler = DecisionHandler(
         bus,
         ProcessSubstrate(ObjectPicture(bus), client, "local"),
-        client,
         book,
         ReconcilerMetrics(CollectorRegistry()),
     )

@@ -225,7 +225,7 @@ async def test_a_decision_that_is_handled_twice_is_answered_once(nats_server: Na
 
         client = ObjectClient(bus, "workload-reconciler")
         substrate = ProcessSubstrate(ObjectPicture(bus), client, "local")
-        handler = DecisionHandler(bus, substrate, client, OrderBook(bus), METRICS)
+        handler = DecisionHandler(bus, substrate, OrderBook(bus), METRICS)
         for _ in "a crash before the acknowledgement", "and the redelivery":
             await handler.handle(decided, None)
         assert [item.outcome for item in await answers(bus)] == [ApplyOutcome.APPLIED]

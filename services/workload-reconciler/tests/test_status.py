@@ -4,6 +4,7 @@ import pytest
 from workload_builders import role, serving, workload
 from workload_world import World
 
+from inferbus_workload_reconciler.observed import Cluster
 from inferbus_workload_reconciler.policy_budget import Limits
 from inferbus_workload_reconciler.policy_revisions import (
     RevisionHistory,
@@ -181,12 +182,12 @@ def test_ms_d22_a_transition_time_changes_with_the_status_alone() -> None:
 def test_ms_d27_a_missing_volcano_is_told(volcano: bool | None, expected: bool) -> None:
     """Mutant: `scheduler_name` unchanged in `effective_scheduler`."""
     world = World(serving(1))
-    world.volcano = volcano
+    world.cluster = Cluster(volcano=volcano)
     world.settle()
     assert ("SchedulerFallback" in world.true_conditions()) is expected
     named = world.pod("x-0-prefill-0-0")["spec"].get("schedulerName") == "volcano"
     assert named is not expected
-    world.volcano = True
+    world.cluster = Cluster(volcano=True)
     world.settle()
     assert "SchedulerFallback" not in world.true_conditions()
 

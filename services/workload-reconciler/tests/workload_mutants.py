@@ -142,4 +142,82 @@ MUTANTS = (
         "return min(counts, key=lambda ordinal: (-counts[ordinal], ordinal), default=0)",
         "return 0 * len(counts)",
     ),
+    Mutant(
+        "MS_D26",
+        "policy_gang",
+        "least = min(workload.gang.min_role_replicas.get(name, replicas), replicas)",
+        "least = workload.gang.min_role_replicas.get(name, replicas)",
+    ),
+    Mutant(
+        "MS_D28", "policy_gang_doubts", "if workload.gang.stated else None", "if False else None"
+    ),
+    Mutant("MS_D28", "policy_gang_doubts", "if used and held and field not in held", "if False"),
+    Mutant(
+        "MS_D29",
+        "policy_pod_groups",
+        "gang_roles(workload, group, group.shape)",
+        "gang_roles(workload, group, decisions.book.newest_shape())",
+    ),
+    Mutant(
+        "MS_D29",
+        "policy_gang",
+        "return min((wanted.template, *standing), key=lambda template: template.size)",
+        "return wanted.template if standing else None",
+    ),
+    Mutant(
+        "MS_D30",
+        "policy_resources",
+        '{**_read(resources.get("limits")), **_read(resources.get("requests"))}',
+        '_read(resources.get("requests"))',
+    ),
+    Mutant(
+        "MS_D30",
+        "policy_resources",
+        "        starting = _larger(starting, during)\n",
+        "        starting = {}\n",
+    ),
+    Mutant(
+        "MS_D31",
+        "policy_merge",
+        "same_quantity(stored[name], wanted[name]) for",
+        "stored[name] == wanted[name] for",
+    ),
+    Mutant(
+        "MS_D31",
+        "policy_merge",
+        "return (stored or DEFAULT_QUEUE) == (wanted or DEFAULT_QUEUE)",
+        "return bool(stored == wanted)",
+    ),
+    Mutant(
+        "MS_D31",
+        "policy_pod_groups",
+        '        wanted["spec"] = stored_form(wanted["spec"], schema)\n',
+        "        assert stored_form and schema\n",
+    ),
+    Mutant(
+        "MS_D33",
+        "policy_gang_doubts",
+        "    if pod.annotations.get(POD_SETTINGS, settings) != settings:",
+        "    if False:",
+    ),
+    Mutant("MS_D33", "policy_gang_doubts", "    if own != scheduler:", "    if False:"),
+    Mutant(
+        "MS_D34",
+        "policy_gang",
+        "topology = workload.gang.role_topology if own is None else own",
+        "topology = workload.gang.role_topology if own else None",
+    ),
+    Mutant("MS_D45", "policy_gang_parsing", '.get(QUEUE, str, "")', '.get("queue", str, "")'),
+    Mutant(
+        "MS_D47",
+        "policy_census",
+        "        if is_owned(pod.owner, workload)\n        and",
+        "        if",
+    ),
+    Mutant(
+        "MS_D47",
+        "policy_pod_groups",
+        "elif is_owned(group.owner, workload) and group.name not in named:",
+        "elif group.name not in named:",
+    ),
 )

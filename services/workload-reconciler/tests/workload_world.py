@@ -10,13 +10,28 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from inferbus_workload_reconciler.actions import Action, ChildKind, Create
+from inferbus_workload_reconciler.actions import (
+    Action,
+    ChildKind,
+    Create,
+    Delete,
+    Update,
+    is_held,
+    is_required,
+)
 from inferbus_workload_reconciler.core import Plan, plan
-from inferbus_workload_reconciler.observed import Observed, observe_pod, observe_service
+from inferbus_workload_reconciler.observed import (
+    NO_CLUSTER,
+    Observed,
+    observe_pod,
+    observe_pod_group,
+    observe_service,
+)
 from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
 from inferbus_workload_reconciler.policy_naming import ROLE_ID
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.policy_revisions import parse_history
+from inferbus_workload_reconciler.policy_structural import stored_form
 
 START_MS = 1_700_000_000_000
 ROUNDS = 400
@@ -39,7 +54,7 @@ class World:
         self.status: Manifest = {}
         self.now_ms = START_MS
         self.lost_nodes: frozenset[str] = frozenset()
-        self.volcano: bool | None = None
+        self.cluster = NO_CLUSTER
         self.unready: Callable[[Manifest], bool] = lambda pod: False
         """Pods that never become ready."""
         self.events: list[str] = []
@@ -121,8 +136,9 @@ class World:
             revision=self._views,
             pods=tuple(observe_pod(pod) for pod in self._all(ChildKind.POD)),
             services=tuple(observe_service(one) for one in self._all(ChildKind.SERVICE)),
+            pod_groups=tuple(observe_pod_group(one) for one in self._all(ChildKind.POD_GROUP)),
             lost_nodes=self.lost_nodes,
-            volcano=self.volcano,
+            cluster=self.cluster,
         )
 
     def plan(self, observed: Observed | None = None) -> Plan:
@@ -141,6 +157,8 @@ class World:
         """Do what an action says."""
         if isinstance(action, Create):
             self._create(action.child, dict(action.manifest))
+        elif isinstance(action, Update):
+            self._update(action)
         else:
             self._delete(action)
 
@@ -151,14 +169,18 @@ class World:
     ) -> Plan:
         """Plan, store the memory, carry out what `keep` lets through, write the status.
 
-        As the shell does it: nothing follows a snapshot that couldn't be written.
+        As the shell does it: nothing follows a snapshot that couldn't be written, and pods wait
+        for their PodGroup.
         """
         planned = self.plan(view)
         self.memory = memory_document(planned.memory)
+        failed: list[Action] = []
         for action in planned.actions:
-            if keep(action):
+            if keep(action) and not is_held(action, failed):
                 self.carry_out(action)
-            elif action.child is ChildKind.REVISION and isinstance(action, Create):
+            else:
+                failed.append(action)
+            if any(map(is_required, failed)):
                 break
         self.status = dict(planned.status)
         self.events += [event.reason for event in planned.events]
@@ -197,6 +219,15 @@ class World:
     def services(self) -> list[str]:
         """All services by name."""
         return sorted(name for kind, name in self.objects if kind is ChildKind.SERVICE)
+
+    def pod_groups(self) -> list[str]:
+        """All PodGroups by name."""
+        return sorted(name for kind, name in self.objects if kind is ChildKind.POD_GROUP)
+
+    def pod_group(self, name: str) -> Manifest:
+        """The spec of a PodGroup."""
+        spec: Manifest = self.objects[ChildKind.POD_GROUP, name]["spec"]
+        return spec
 
     def revisions(self) -> list[Manifest]:
         """All snapshots."""
@@ -254,14 +285,28 @@ class World:
         stored = copy.deepcopy(manifest)
         stored["metadata"]["uid"] = f"{kind}-{self._uids}"
         stored["metadata"]["creationTimestamp"] = rfc3339(self.now_ms)
+        stored["metadata"]["resourceVersion"] = str(self._uids)
+        if kind is ChildKind.POD_GROUP:
+            stored["spec"] = stored_form(stored["spec"], self.cluster.pod_group_schema)
         if kind is ChildKind.POD:
             stored["status"] = {"phase": "Pending"}
             stored["spec"]["nodeName"] = "n1"
             self.created.append(name)
         self.objects[kind, name] = stored
 
-    def _delete(self, action: Action) -> None:
-        assert not isinstance(action, Create)
+    def _update(self, action: Update) -> None:
+        stored = self.objects.get((action.child, action.name))
+        before = stored["metadata"] if stored else {}
+        seen = {"uid": action.uid, "resourceVersion": action.resource_version}
+        if stored is None or any(before[key] != value for key, value in seen.items()):
+            return
+        merge(stored, dict(action.changes))
+        self._uids += 1
+        stored["metadata"]["resourceVersion"] = str(self._uids)
+        if action.child is ChildKind.POD_GROUP:
+            stored["spec"] = stored_form(stored["spec"], self.cluster.pod_group_schema)
+
+    def _delete(self, action: Delete) -> None:
         stored = self.objects.get((action.child, action.name))
         if stored is None or stored["metadata"]["uid"] != action.uid:
             return
@@ -281,6 +326,17 @@ class World:
             "conditions": [condition],
             "containerStatuses": pod["status"].get("containerStatuses") or [],
         }
+
+
+def merge(stored: Manifest, patch: Manifest) -> None:
+    """Apply a JSON merge patch (RFC 7386) in place."""
+    for key, value in patch.items():
+        if value is None:
+            stored.pop(key, None)
+        elif isinstance(value, dict) and isinstance(stored.get(key), dict):
+            merge(stored[key], value)
+        else:
+            stored[key] = copy.deepcopy(value)
 
 
 def fleet(document: Manifest, ordinals: Iterable[int]) -> World:

@@ -13,8 +13,8 @@ def assign(keys: Iterable[str], members: Sequence[str]) -> dict[str, str]:
     1998 for the hashing; Mirrokni, Thorup and Zadimoghaddam 2018 for the bound.)
     """
     names = sorted(set(members))
-    if not names:
-        return {}
+    if len(names) < 2:
+        return {key: name for key in keys for name in names}
     wanted = sorted(set(keys), key=lambda key: (_weight(key, ""), key))
     room = dict.fromkeys(names, math.ceil(len(wanted) / len(names)))
     owners: dict[str, str] = {}

@@ -54,7 +54,7 @@ class Runtime(Generic[SettingsT]):
         self._durables: list[DurableSpec] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleanups: list[Callable[[], Awaitable[None]]] = []
-        self._checks: list[Callable[[], Mapping[str, str]]] = []
+        self._needs: list[Callable[[], Mapping[str, str]]] = []
         self._stop = asyncio.Event()
         self._serving = False
         self._failure: BaseException | None = None
@@ -86,9 +86,9 @@ class Runtime(Generic[SettingsT]):
         """Call `cleanup` when the service stops, last registered first."""
         self._cleanups.append(cleanup)
 
-    def on_ready(self, check: Callable[[], Mapping[str, str]]) -> None:
-        """Ask `check` too what keeps the service from being ready, by name."""
-        self._checks.append(check)
+    def requires(self, missing: Callable[[], Mapping[str, str]]) -> None:
+        """Be ready only while `missing` names nothing: what is missing, and why."""
+        self._needs.append(missing)
 
     def stop(self) -> None:
         """Begin to stop."""
@@ -96,12 +96,11 @@ class Runtime(Generic[SettingsT]):
 
     async def missing(self) -> Mapping[str, str]:
         """What keeps the service from being ready."""
+        needed = {name: why for need in self._needs for name, why in need().items()}
         if not self._serving:
-            return NOT_SERVING
-        found = {**await missing(self.bus.connection, self._durables), **self._broker.missing}
-        for check in self._checks:
-            found |= check()
-        return found
+            return {**NOT_SERVING, **needed}
+        known = await missing(self.bus.connection, self._durables)
+        return {**known, **self._broker.missing, **needed}
 
     async def wire(self, serve: "Serve[SettingsT]") -> None:
         """Let `serve` register its work, which ends early when the service is to stop."""

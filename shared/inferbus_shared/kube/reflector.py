@@ -95,6 +95,11 @@ class Reflector(Generic[T]):
         """The newest revision that a list or a watch has come to."""
         return max(follow.revision for follow in self._follows.values())
 
+    def revision_in(self, namespace: str) -> int:
+        """Every change in a namespace up to this revision is shown; 0 where it isn't followed."""
+        follow = self._follow_of(namespace)
+        return follow.revision if follow else 0
+
     def __len__(self) -> int:
         return len(self._view)
 

@@ -1,0 +1,51 @@
+"""Which substrate a service runs on, opened and kept running.
+
+Invariant: a service on the process substrate imports nothing of Kubernetes.
+"""
+
+from functools import partial
+
+from inferbus_contracts.services import Service
+from inferbus_shared.bus.service import Runtime
+from inferbus_shared.objects.client import ObjectClient
+from inferbus_shared.objects.picture import ObjectPicture
+from inferbus_shared.settings import load_settings
+from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
+from inferbus_workload_reconciler.ports import Substrate
+from inferbus_workload_reconciler.settings import SubstrateName, WorkloadReconcilerSettings
+
+
+async def open_substrate(runtime: Runtime[WorkloadReconcilerSettings]) -> Substrate:
+    """The substrate that the settings name, as soon as it shows what there is."""
+    if runtime.settings.substrate is SubstrateName.KUBERNETES:
+        return await _kubernetes(runtime)
+    return await _processes(runtime)
+
+
+async def _processes(runtime: Runtime[WorkloadReconcilerSettings]) -> Substrate:
+    """Pods that are processes of this machine."""
+    picture = ObjectPicture(runtime.bus)
+    client = ObjectClient(runtime.bus, manager=Service.WORKLOAD_RECONCILER.value)
+    substrate = ProcessSubstrate(picture, client, runtime.settings.node)
+    runtime.background(picture.run(), "objects")
+    await picture.ready()
+    return substrate
+
+
+async def _kubernetes(runtime: Runtime[WorkloadReconcilerSettings]) -> Substrate:
+    """Pods of a cluster; readiness says what is wrong with it."""
+    from inferbus_shared.kube.client import KubeClient
+    from inferbus_shared.kube.metrics import KubeMetrics
+    from inferbus_shared.kube.settings import KubeSettings
+    from inferbus_workload_reconciler.adapters_kubernetes import KubernetesSubstrate
+
+    metrics = KubeMetrics(Service.WORKLOAD_RECONCILER, runtime.registry)
+    client = KubeClient(load_settings(KubeSettings), metrics=metrics)
+    await client.__aenter__()
+    runtime.on_stop(partial(client.__aexit__, None, None, None))
+    substrate = KubernetesSubstrate(client, runtime.settings, runtime.bus.clock)
+    runtime.requires(substrate.missing)
+    for work, name in substrate.runs:
+        runtime.background(work, name)
+    await substrate.ready()
+    return substrate
