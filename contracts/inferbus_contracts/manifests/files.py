@@ -6,7 +6,9 @@ needs, so that any part can be applied by itself.
 
 from collections.abc import Mapping
 
+from inferbus_contracts.manifests.cluster_rights import RIGHTS
 from inferbus_contracts.manifests.definitions import DEFINED, definition, object_schema
+from inferbus_contracts.manifests.rbac import namespace, service_manifests
 from inferbus_contracts.manifests.structural_faults import structural_faults
 from inferbus_contracts.manifests.yaml_text import yaml_text
 
@@ -19,10 +21,13 @@ _REMEDY = "run `python -m inferbus_contracts.generate`"
 
 def generated_manifests() -> dict[str, bytes]:
     """Every generated file by its path in `deploy/`."""
-    return {
-        f"{CRDS}{document['metadata']['name']}.yaml": yaml_text(document, _COMMENT)
-        for document in map(definition, DEFINED)
+    definitions = map(definition, DEFINED)
+    documents = {
+        **{f"{CRDS}{one['metadata']['name']}.yaml": [one] for one in definitions},
+        f"{RBAC}namespace.yaml": [namespace()],
+        **{f"{RBAC}{service.value}.yaml": service_manifests(service) for service in RIGHTS},
     }
+    return {path: yaml_text(manifests, _COMMENT) for path, manifests in documents.items()}
 
 
 def is_generated_manifest(path: str) -> bool:

@@ -6,7 +6,7 @@ what JSON knows is written; a text that could be read as anything but text stand
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./(][A-Za-z0-9_./()',;-]*)*")
@@ -14,9 +14,11 @@ _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 """What YAML 1.1 takes for something else than text."""
 
 
-def yaml_text(document: Mapping[str, Any], comment: str) -> bytes:
-    """One document below a comment of one line; mappings keep their order."""
-    return "".join(f"{line}\n" for line in (f"# {comment}", *_lines(document))).encode()
+def yaml_text(documents: Sequence[Mapping[str, Any]], comment: str) -> bytes:
+    """Documents below a comment of one line; mappings keep their order."""
+    texts = ("".join(f"{line}\n" for line in _lines(document)) for document in documents)
+    body = "---\n".join(texts)
+    return f"# {comment}\n{body}".encode()
 
 
 def _lines(value: Any) -> Iterator[str]:
