@@ -30,11 +30,12 @@ async def cluster(
     clock = runtime.bus.clock
     stack = AsyncExitStack()
     metrics = KubeMetrics(runtime.service, runtime.registry)
-    client = KubeClient(load_settings(KubeSettings), clock=clock, metrics=metrics)
+    client = KubeClient(load_settings(KubeSettings), metrics=metrics)
     await stack.enter_async_context(client)
     runtime.on_stop(stack.aclose)
     pods = Reflector(client, POD, read=wanted_part)
     runtime.background(pods.run(), "pods")
+    runtime.requires(lambda: {} if pods.problem is None else {"pods": str(pods.problem)})
     runtime.background(NodeObject(client, facts, clock).run(), "node")
     return outside_of(client, pods, facts.name, models)
 

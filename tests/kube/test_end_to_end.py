@@ -1,0 +1,197 @@
+"""The loop on a cluster: objects on the API server become pods that answer, scale and go.
+
+The platform is started as its users start it; all that is asked is what the API server shows and
+what the router answers.
+"""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inferbus_contracts.resources.kinds import (
+    AUTOSCALING_POLICY,
+    AUTOSCALING_POLICY_BINDING,
+    MODEL_BOOSTER,
+    MODEL_ROUTE,
+    MODEL_SERVER,
+    MODEL_SERVING,
+    PLAYGROUND,
+)
+from inferbus_contracts.services import Service
+from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
+from tests.support.eventually import eventually
+from tests.support.kube import KubeServer
+from tests.support.kube_platform import DEPLOY, KubePlatform, platform_on
+from tests.support.load import Load, running_load
+from tests.support.platform import model_manifests
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+PATIENCE_SECONDS = 60.0
+EXAMPLES = Path(__file__).parents[3] / "shared" / "examples"
+MODEL = "chat"
+CLIENTS = 6
+TOKENS = 20
+"""Of one answer: a second or so, longer than the time between two samples."""
+
+
+@pytest.fixture
+async def kube(kube_server: KubeServer) -> AsyncIterator[KubePlatform]:
+    async with platform_on(kube_server, environment=QUICK) as platform:
+        yield platform
+
+
+def scaled_model(least: int, most: int) -> list[dict[str, Any]]:
+    """A model whose policy wants two running requests per replica, and is quick about it."""
+    documents = model_manifests(MODEL, scaling=(least, most))
+    for document in documents:
+        if document["kind"] == AUTOSCALING_POLICY:
+            document["spec"]["behavior"] = BEHAVIOUR
+    return documents
+
+
+async def replicas(kube: KubePlatform) -> int:
+    """What the ModelServing on the API server wants."""
+    stored = await kube.get(MODEL_SERVING, MODEL)
+    assert stored is not None
+    return int(stored["spec"]["replicas"])
+
+
+async def until_scaled(kube: KubePlatform, wanted: int) -> list[dict[str, Any]]:
+    """Wait until the object asks for so many replicas, and so many pods are ready."""
+
+    async def asked() -> bool:
+        return await replicas(kube) == wanted
+
+    await eventually(asked, PATIENCE_SECONDS, f"{wanted} replicas are asked for")
+    return await kube.until_ready(wanted)
+
+
+async def until_all_is_gone(kube: KubePlatform) -> None:
+    """Wait until nothing is left, neither an object nor a process."""
+
+    async def nothing() -> bool:
+        return not await kube.left() and not engines(kube.platform)
+
+    await eventually(nothing, PATIENCE_SECONDS, lambda: f"left: {engines(kube.platform)}")
+
+
+async def every_pod_has_one_process(kube: KubePlatform) -> bool:
+    running = engines(kube.platform)
+    uids = {pod["metadata"]["uid"] for pod in await kube.pods()}
+    return running.keys() == uids and all(len(one) == 1 for one in running.values())
+
+
+def press(load: Load, clients: int = CLIENTS) -> None:
+    load.clients(MODEL, clients, max_tokens=TOKENS)
+
+
+async def test_a_model_serves_scales_with_its_load_and_goes(kube: KubePlatform) -> None:
+    await kube.apply(*scaled_model(1, 3))
+    await kube.until_it_serves(MODEL)
+    (first,) = await kube.until_ready(1)
+    async with running_load(kube.platform.router) as load:
+        press(load)
+        pods = await until_scaled(kube, 3)
+        assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
+        press(load, 0)
+        await until_scaled(kube, 1)
+        assert load.counts.bad == 0, load.counts
+    for kind in (
+        AUTOSCALING_POLICY_BINDING,
+        AUTOSCALING_POLICY,
+        MODEL_ROUTE,
+        MODEL_SERVER,
+        MODEL_SERVING,
+    ):
+        await kube.delete(kind, MODEL)
+    await until_all_is_gone(kube)
+
+
+async def test_a_model_without_requests_has_no_pods_until_one_comes(kube: KubePlatform) -> None:
+    await kube.apply(*scaled_model(0, 2))
+    await until_scaled(kube, 0)
+    answer = await kube.complete(MODEL)
+    assert answer.status == 200
+    assert await replicas(kube) >= 1
+
+
+@pytest.mark.parametrize(
+    "service", [Service.WORKLOAD_RECONCILER, Service.SPEC_WATCHER, Service.NODE_AGENT]
+)
+async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
+    kube: KubePlatform, service: Service
+) -> None:
+    await kube.apply(*scaled_model(1, 3))
+    await kube.until_it_serves(MODEL)
+    (first,) = await kube.until_ready(1)
+    async with running_load(kube.platform.router) as load:
+        press(load)
+
+        async def begun() -> bool:
+            return await replicas(kube) > 1
+
+        await eventually(begun, PATIENCE_SECONDS, "more replicas are asked for")
+        killed = await asyncio.to_thread(kube.platform.kill, service.value)
+        pods = await until_scaled(kube, 3)
+        assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
+        back = await asyncio.to_thread(kube.platform.pid, service.value)
+        assert back != killed
+        await eventually(lambda: every_pod_has_one_process(kube), PATIENCE_SECONDS)
+        assert load.counts.bad == 0, load.counts
+
+
+async def test_a_rolling_update_under_load_fails_no_request(kube: KubePlatform) -> None:
+    documents = model_manifests(MODEL, replicas=2)
+    await kube.apply(*documents)
+    await kube.until_it_serves(MODEL)
+    before = {pod["metadata"]["uid"] for pod in await kube.until_ready(2)}
+    async with running_load(kube.platform.router) as load:
+        press(load, 3)
+        await eventually(lambda: load.counts.good > CLIENTS, PATIENCE_SECONDS)
+        serving = copy.deepcopy(documents[0])
+        (role,) = serving["spec"]["template"]["roles"]
+        (engine,) = role["entryTemplate"]["spec"]["containers"]
+        engine["args"] += ["--max-num-seqs", "64"]
+        await kube.apply(serving)
+
+        async def replaced() -> bool:
+            pods = await kube.ready_pods()
+            now = {pod["metadata"]["uid"] for pod in pods}
+            return len(now) == 2 == len(await kube.pods()) and not now & before
+
+        await eventually(replaced, 2 * PATIENCE_SECONDS, "both pods are new")
+        answered = load.counts.good
+        await eventually(lambda: load.counts.good > answered + CLIENTS, PATIENCE_SECONDS)
+        assert load.counts.bad == 0, load.counts
+
+
+async def test_a_model_booster_serves_and_goes(kube: KubePlatform) -> None:
+    path = EXAMPLES / "kthena" / "Qwen2.5-0.5B-Instruct.yaml"
+    if not path.exists():
+        pytest.skip("Kthena's examples are not beside this checkout")
+    await kube.apply(*documents_of(path))
+    await kube.until_it_serves("demo")
+    await kube.delete(MODEL_BOOSTER, "demo")
+    await until_all_is_gone(kube)
+
+
+async def test_a_playground_serves_and_goes(kube: KubePlatform) -> None:
+    documents = documents_of(DEPLOY / "examples" / "llmaz.yaml")
+    await kube.apply(*documents)
+    await kube.until_it_serves("qwen-3b")
+    await kube.delete(PLAYGROUND, "qwen-3b")
+
+    async def no_pods() -> bool:
+        return not await kube.pods() and not engines(kube.platform)
+
+    await eventually(no_pods, PATIENCE_SECONDS, "no pods are left")
+
+
+def documents_of(path: Path) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all(path.read_text()) if one]
