@@ -131,6 +131,7 @@ class KubeApiServer:
         *,
         token: str = "",
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> Answer:
         """Ask, as the admin unless a token says otherwise; `OSError` where it doesn't answer."""
         return call(
@@ -140,6 +141,7 @@ class KubeApiServer:
             token=token or self.tokens[ADMIN],
             tls=self.tls(),
             content_type=content_type,
+            accept=accept,
         )
 
     def logs(self) -> str:

@@ -30,9 +30,10 @@ def call(
     token: str = "",
     tls: ssl.SSLContext | None = None,
     content_type: str = JSON,
+    accept: str = JSON,
 ) -> Answer:
     """Ask once; a refusal is an answer too. Raises `OSError` where nobody answers."""
-    request = urllib.request.Request(url, method=method)
+    request = urllib.request.Request(url, method=method, headers={"Accept": accept})
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     if document is not None:

@@ -84,7 +84,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _AGE,
     ),
     kinds.PLAYGROUND: (
-        Column("Model", '.metadata.labels["llmaz.io/model-name"]'),
+        Column("Model", r".metadata.labels.llmaz\.io/model-name"),
         Column("Replicas", ".status.replicas", "integer"),
         _STATUS,
         _AGE,

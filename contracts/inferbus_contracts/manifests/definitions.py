@@ -76,7 +76,9 @@ def definition(kind: Kind) -> dict[str, Any]:
 
 def object_schema(kind: Kind) -> Schema:
     """The schema of whole objects of a kind."""
-    spec = structural_schema(kind.model.model_fields["spec"].annotation, _REFINEMENTS)
+    spec_model = kind.model.model_fields["spec"].annotation
+    assert isinstance(spec_model, type), "every kind with a definition has a model of its spec"
+    spec = structural_schema(spec_model, _REFINEMENTS)
     status = structural_schema(STATUSES[kind.token], _REFINEMENTS)
     schema: Schema = {
         "type": "object",

@@ -80,13 +80,13 @@ _BACKEND_RULES = (
     CelRule(
         "!self.modelURI.startsWith('pvc://')"
         " || (has(self.cacheURI) && self.cacheURI.startsWith('pvc://'))",
-        "cacheURI: a model on a volume claim needs pvc://<claim> to be mounted",
+        "modelURI is on a volume claim, which cacheURI must mount: pvc://<claim>",
     ),
     CelRule(
         "!self.modelURI.startsWith('pvc://')"
         " || !has(self.cacheURI) || !self.cacheURI.startsWith('pvc://')"
         f" || [{_FOLDERS}].all(folders, folders.size() > 0 && folders[0] == {_CLAIM})",
-        "modelURI: is not on the claim that cacheURI mounts",
+        "modelURI is not on the claim that cacheURI mounts",
     ),
 )
 

@@ -120,7 +120,7 @@ class _Walk:
 
 def _int_or_string(node: Schema) -> Schema:
     """Bounds and forms stand beside the two types, where Kubernetes wants them."""
-    outside = {name: node[name] for name in ("description", "default") if name in node}
+    outside: Schema = {name: node[name] for name in ("description", "default") if name in node}
     if "description" in outside:
         outside["description"] = explained(outside["description"])
     for choice in node["anyOf"]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./(][A-Za-z0-9_./()',;-]*)*")
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""What a YAML parser takes for the end of a line, or refuses, though JSON doesn't."""
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 """What YAML 1.1 takes for something else than text."""
 
@@ -50,4 +52,5 @@ def _item(item: Any) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
