@@ -27,7 +27,9 @@ EACH_SERVICE = pytest.mark.parametrize("service", SERVICES, ids=lambda service: 
 
 
 def declared(package: Package) -> set[str]:
-    requirements = package.project["project"].get("dependencies", [])
+    project = package.project["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    requirements = [*project.get("dependencies", []), *(one for extra in extras for one in extra)]
     return {_normalised(re.split(r"[\[<>=~!; ]", text)[0]) for text in requirements}
 
 
@@ -81,6 +83,17 @@ def test_it_imports_what_it_declares(package: Package) -> None:
     started = {service.name for service in SERVICES} if package.name == COMMAND_LINE else set()
     base = {CONTRACTS.name, SHARED.name}
     assert sorted(declared(package) - imported(package) - started - STARTED - base) == []
+
+
+KUBE = "inferbus_shared.kube"
+
+
+@EACH_SERVICE
+def test_it_asks_for_the_extra_of_what_it_imports(service: Package) -> None:
+    imports = {name for module in service.modules for name in module.imports}
+    uses = any(name == KUBE or name.startswith(f"{KUBE}.") for name in imports)
+    asks = f"{SHARED.name}[kube]" in service.project["project"]["dependencies"]
+    assert asks or not uses
 
 
 def test_the_contracts_need_pydantic_alone() -> None:

@@ -8,45 +8,22 @@ an answer.
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from inferbus_contracts.errors import ErrorCode
 from inferbus_shared.clock import Clock, SystemClock
 from inferbus_shared.kube import discovery
 from inferbus_shared.kube.access import Access, open_access
-from inferbus_shared.kube.events import about_of, event_name, first_event, next_event
+from inferbus_shared.kube.listing import Listing, Page, pages_of
 from inferbus_shared.kube.metrics import KubeMetrics
-from inferbus_shared.kube.problems import GONE, KubeError, not_the_api_server
-from inferbus_shared.kube.resources import EVENT, ApiResource
+from inferbus_shared.kube.problems import KubeError
+from inferbus_shared.kube.recording import record
+from inferbus_shared.kube.resources import ApiResource
 from inferbus_shared.kube.settings import KubeSettings
 from inferbus_shared.kube.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport
+from inferbus_shared.kube.watch_lines import watch_query
 
 Document = dict[str, Any]
-
-PAGED_TRIES = 3
-"""As often a list is paged that is older than the server's history before it ends; then it is read
-in one piece, which can't grow old (client-go, `pager.FullListIfExpired`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some objects of a list."""
-
-    items: Sequence[Document]
-    revision: str
-    """The resourceVersion of the whole list; a watch goes on from there."""
-    begins: bool
-    """Whether the list begins here, anew if there were pages before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """All objects of a list as they stood at one revision."""
-
-    items: builtins.list[Document]
-    revision: str
 
 
 class KubeClient:
@@ -68,8 +45,7 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         """Raises `ProblemsError` (BAD_SETTING) where the settings name no way in."""
-        access = await open_access(self.settings)
-        return await self.open(access)
+        return await self.open(await open_access(self.settings))
 
     async def open(self, access: Access) -> Self:
         """Begin with a way in that is known already."""
@@ -77,12 +53,7 @@ class KubeClient:
         self._opened = await self._stack.enter_async_context(transport)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     @property
@@ -116,39 +87,20 @@ class KubeClient:
             revision = page.revision
         return Listing(items, revision)
 
-    async def pages(
+    def pages(
         self,
         resource: ApiResource,
         namespace: str = "",
         label_selector: str = "",
         limit: int | None = None,
     ) -> AsyncIterator[Page]:
-        """All objects, page by page; a page that `begins` makes those before it void.
-
-        The server forgets a list that is read too slowly (410, after about five minutes).
-        """
+        """All objects, page by page; a page that `begins` makes those before it void."""
         size = self.settings.page_size if limit is None else limit
-        expired = 0
-        token = ""
-        while True:
-            query = {"labelSelector": label_selector} if label_selector else {}
-            if size and expired < PAGED_TRIES:
-                query["limit"] = str(size)
-            if token:
-                query["continue"] = token
-            try:
-                answer = await self._call("GET", resource, namespace, query=query)
-            except KubeError as error:
-                if error.status != GONE or not token:
-                    raise
-                token = ""
-                expired += 1
-                continue
-            page, following = _page(resource, answer, begins=not token)
-            yield page
-            if not following:
-                return
-            token = following
+
+        async def fetch(query: Mapping[str, str]) -> Document:
+            return await self._call("GET", resource, namespace, query=query)
+
+        return pages_of(fetch, resource, label_selector, size)
 
     async def create(self, resource: ApiResource, manifest: Mapping[str, Any]) -> Document:
         """Create an object; ALREADY_EXISTS when its name is taken."""
@@ -293,20 +245,7 @@ class KubeClient:
         The same event about the same object is counted up, after a restart too.
         """
         now_ms = self.clock.now_ms()
-        about = about_of(document)
-        name = event_name(about, reason, message, component)
-        namespace = str(about.get("namespace", "")) or "default"
-        known = await self.get(EVENT, namespace, name)
-        if known is None:
-            event = first_event(about, reason, message, component, warning=warning, now_ms=now_ms)
-            try:
-                return await self.create(EVENT, event)
-            except KubeError as error:
-                if error.code is not ErrorCode.ALREADY_EXISTS:
-                    raise
-                known = await self.get(EVENT, namespace, name) or event
-        body = next_event(known, now_ms)
-        return await self.patch(EVENT, namespace, name, body, content_type=MERGE_PATCH)
+        return await record(self, document, reason, message, component, warning, now_ms)
 
     async def served(self) -> frozenset[discovery.Served]:
         """What the API server serves: (group, version, plural) of every resource."""
@@ -329,14 +268,7 @@ class KubeClient:
 
         `revision` is where it goes on. `Reflector` is how services follow a resource.
         """
-        query = {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": revision,
-            "timeoutSeconds": str(timeout_seconds),
-        }
-        if label_selector:
-            query["labelSelector"] = label_selector
+        query = watch_query(label_selector, revision, timeout_seconds)
         silence = timeout_seconds + self.settings.watch_margin_seconds
         path = resource.path(namespace)
         async with self._transport.watch(path, query, silence, resource.kind) as lines:
@@ -366,17 +298,3 @@ class KubeClient:
             resource=resource,
             about=str(resource.key(namespace, name)) if name else "",
         )
-
-
-def _page(resource: ApiResource, answer: Document, *, begins: bool) -> tuple[Page, str]:
-    """A page of a list and the token of the next; raises `KubeError` where it is none."""
-    metadata = answer.get("metadata")
-    items = answer.get("items", ())
-    if not isinstance(metadata, dict) or not isinstance(items, list | tuple | None):
-        raise not_the_api_server(200, f"a list of {resource.plural} that is none", b"")
-    revision, following = metadata.get("resourceVersion"), metadata.get("continue")
-    if not isinstance(revision, str) or not revision.isdecimal():
-        raise not_the_api_server(200, f"a list of {resource.plural} without a revision", b"")
-    if not isinstance(following, str | None):
-        raise not_the_api_server(200, f"a list of {resource.plural} that goes on nowhere", b"")
-    return Page(items or (), revision, begins), following or ""

@@ -1,4 +1,4 @@
-"""What a line of a watch says.
+"""What a watch is asked for, and what a line of it says.
 
 Pure. Invariant: only what the API server can have written becomes an event; everything else raises,
 so that a proxy's page or half a line is never taken for news. (Kubernetes API concepts, "Efficient
@@ -37,6 +37,17 @@ class WatchEvent:
         metadata = self.object.get("metadata")
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         return int(version) if isinstance(version, str) and version.isdecimal() else 0
+
+
+def watch_query(label_selector: str, revision: str, timeout_seconds: int) -> dict[str, str]:
+    """The query of a watch that goes on after `revision` and that the server ends."""
+    query = {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": revision,
+        "timeoutSeconds": str(timeout_seconds),
+    }
+    return query | ({"labelSelector": label_selector} if label_selector else {})
 
 
 def parse(line: bytes, about: str) -> WatchEvent:

@@ -17,6 +17,7 @@ from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import LEADER_WORKER_SET, POD, ApiResource
+from shared.tests.kube.running import running
 from shared.tests.kube.scripted import (
     Answer,
     Scripted,
@@ -68,14 +69,8 @@ async def following(
             namespaces=namespaces,
             chance=chance,
         )
-        running = asyncio.create_task(reflector.run())
-        try:
+        async with running(reflector):
             yield reflector
-            assert not running.done()
-        finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
 
 
 def names(reflector: Reflector[str]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from inferbus_contracts.errors import ErrorCode
-from inferbus_shared.kube.client import PAGED_TRIES
+from inferbus_shared.kube.listing import PAGED_TRIES
 from inferbus_shared.kube.problems import KubeError
 from inferbus_shared.kube.resources import POD
 from inferbus_shared.kube.transport import JSON_PATCH, MAX_THROTTLED_TRIES, MERGE_PATCH
