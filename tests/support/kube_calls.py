@@ -119,7 +119,7 @@ class KubeCalls:
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON, **query: str
     ) -> Answer:
         assert self._session is not None
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"Content-Type": content_type} if data is not None else {}
         async with self._session.request(
             method, self._url + path, data=data, headers=headers, params=query

@@ -10,7 +10,7 @@ from tests.fakes.kubernetes.api import Api, Options, Target
 from tests.fakes.kubernetes.deletion import DeleteOptions, delete
 from tests.fakes.kubernetes.faults import Call
 from tests.fakes.kubernetes.patches import json_patched, merge_patched, strategic_patched
-from tests.fakes.kubernetes.reading import Selection, listing
+from tests.fakes.kubernetes.reading import Selection, list_json, listing
 from tests.fakes.kubernetes.requests import (
     JSON_PATCH,
     MERGE_PATCH,
@@ -20,7 +20,7 @@ from tests.fakes.kubernetes.requests import (
     options_of,
     parsed,
 )
-from tests.fakes.kubernetes.status import ApiError
+from tests.fakes.kubernetes.status import ApiError, not_allowed
 from tests.fakes.kubernetes.store import Stored
 
 Document = dict[str, Any]
@@ -52,7 +52,7 @@ def answer(api: Api, target: Target, call: Call, content_type: str, agent: str) 
             return 200, orjson.dumps(deleted)
         case "deletecollection":
             return 200, _delete_all(api, target, call)
-    raise ApiError(405, "the server does not allow this method on the requested resource")
+    raise not_allowed()
 
 
 def _shown(target: Target, found: Stored) -> bytes:
@@ -68,7 +68,7 @@ def _create(api: Api, target: Target, call: Call, options: Options, content_type
     if not target.name:
         return 201, _shown(target, api.create(target, document, options))
     if target.subresource not in ("binding", "eviction"):
-        raise ApiError(405, "the server does not allow this method on the requested resource")
+        raise not_allowed()
     act = subresources.bind if target.subresource == "binding" else subresources.evict
     act(api, target, document, options)
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
@@ -110,8 +110,7 @@ def _patching(target: Target, raw: bytes, content_type: str) -> Callable[[Docume
 def _apply(api: Api, target: Target, call: Call, options: Options) -> Answered:
     if not call.query.get("fieldManager"):
         because = "fieldManager: Required value: is required for apply patch"
-        message = f'PatchOptions.meta.k8s.io "" is invalid: {because}'
-        raise ApiError(422, message)
+        raise ApiError(422, f'PatchOptions.meta.k8s.io "" is invalid: {because}')
     config = config_of(call.raw)
     if target.subresource == "scale":
         return 200, _shown(target, subresources.apply_scale(api, target, config, options))
@@ -129,7 +128,4 @@ def _delete_all(api: Api, target: Target, call: Call) -> bytes:
     ]
     for each in found:
         delete(api, Target(resource, each.namespace, each.name), wanted)
-    head = {"kind": resource.list_kind, "apiVersion": resource.api_version}
-    meta = {"resourceVersion": str(api.store.revision)}
-    items = [each.document(resource) for each in found]
-    return orjson.dumps({**head, "metadata": meta, "items": items})
+    return list_json(resource, {"resourceVersion": str(api.store.revision)}, found)

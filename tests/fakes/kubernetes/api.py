@@ -11,7 +11,14 @@ from tests.fakes.kubernetes import definitions, managed, metadata
 from tests.fakes.kubernetes.catalog import BUILT_INS, Catalog, Resource
 from tests.fakes.kubernetes.defaults import fill_built_in, structured
 from tests.fakes.kubernetes.managed import Writer
-from tests.fakes.kubernetes.status import ApiError, already_exists, conflict, invalid, not_found
+from tests.fakes.kubernetes.status import (
+    ApiError,
+    already_exists,
+    conflict,
+    invalid,
+    not_found,
+    terminating,
+)
 from tests.fakes.kubernetes.store import Store, Stored, stored
 
 Document = dict[str, Any]
@@ -62,7 +69,7 @@ class Api:
         """Store a new object. Raises 404 for its namespace, 409 when there is one of that name."""
         resource = target.resource
         metadata.begin(resource, target.namespace, document)
-        self._check_namespace(target)
+        self._check_namespace(target, document["metadata"]["name"])
         document = self._prepared(resource, document, None)
         writer = options.writer(target)
         document["metadata"]["managedFields"] = managed.after_update(
@@ -93,9 +100,13 @@ class Api:
         meta = config.setdefault("metadata", {})
         if meta.get("managedFields"):
             raise ApiError(400, "metadata.managedFields must be nil")
+        if not config.get("apiVersion") or not config.get("kind"):
+            raise ApiError(400, "invalid object type: /, Kind=")
         metadata.check_type(resource, config)
         metadata.check_namespace(resource, target.namespace, meta)
-        meta["name"] = meta.get("name") or target.name
+        if not meta.get("name"):
+            because = "was undeterminable: name must be provided"
+            raise ApiError(400, f"the name of the object ({target.name} based on URL) {because}")
         config = _confined_config(target, config)
         before = self.store.get(resource, target.namespace, target.name)
         writer, now = options.writer(target, "Apply"), metadata.timestamp()
@@ -123,23 +134,19 @@ class Api:
         writer, now = options.writer(target, "Apply"), metadata.timestamp()
         document, entries = managed.applied(None, config, writer, resource.shape, now, force=True)
         metadata.begin(resource, target.namespace, document)
-        self._check_namespace(target)
+        self._check_namespace(target, target.name)
         document = self._prepared(resource, document, None)
         document["metadata"]["managedFields"] = entries
         return self._add(target, document, options)
 
-    def _check_namespace(self, target: Target) -> None:
+    def _check_namespace(self, target: Target, name: str) -> None:
         if not target.resource.namespaced:
             return
         namespace = self.store.get(NAMESPACES, "", target.namespace)
         if namespace is None:
             raise not_found("", "namespaces", target.namespace)
         if "status.phase" in namespace.fields and namespace.fields["status.phase"] != "Active":
-            message = (
-                f"unable to create new content in namespace {target.namespace} because it is being"
-                " terminated"
-            )
-            raise ApiError(403, message)
+            raise terminating(target.resource.group, target.resource.plural, target.namespace, name)
 
     def _prepared(self, resource: Resource, new: Document, old: Document | None) -> Document:
         """Defaulted, pruned, with what only the server decides."""
@@ -165,6 +172,8 @@ class Api:
             new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
             new["spec"], new["status"] = {"finalizers": ["kubernetes"]}, {"phase": "Active"}
         elif resource.kind == "Service":
+            if old is None:
+                new["status"] = {"loadBalancer": {}}
             spec = new.setdefault("spec", {})
             if not spec.get("clusterIP"):
                 spec["clusterIP"] = (old or {}).get("spec", {}).get("clusterIP") or self._address()
@@ -191,15 +200,16 @@ class Api:
     ) -> Stored:
         """Store the new state; what changes nothing is not written, as the server does it."""
         resource = target.resource
-        metadata.raise_generation(resource, old, new)
+        if target.subresource != "binding":
+            metadata.raise_generation(resource, old, new)
         if new == old:
             return before
         if options.dry_run:
             return stored(resource, new, before.revision)
-        after = self.store.put(resource, new, before)
         if gone(new):
-            self.remove(resource, after)
-            return after
+            self.remove(resource, before)
+            return stored(resource, new, before.revision)
+        after = self.store.put(resource, new, before)
         definitions.follow(self.catalog, resource, new)
         return after
 

@@ -108,6 +108,7 @@ BUILT_INS: tuple[Resource, ...] = (
         "pods",
         "Pod",
         status=True,
+        generation=True,
         fields=_POD_FIELDS,
         short_names=("po",),
         categories=("all",),
@@ -257,6 +258,12 @@ class Catalog:
         if parts == ["api", "v1"]:
             return self._resource_list("", "v1")
         return None
+
+    def built_in(self, path: str) -> bool:
+        """Whether a path lies in a group and version that the server has of itself."""
+        parts = path.strip("/").split("/")
+        place = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else tuple(parts[1:3])
+        return any((each.group, each.version) == place for each in BUILT_INS)
 
     def _versions(self, group: str) -> list[str]:
         return list(dict.fromkeys(v for g, v, _ in self._served if g == group))

@@ -45,7 +45,13 @@ def _pod_spec(spec: Document) -> None:
                 _fill(reference, {"apiVersion": "v1"})
         for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
             if probe in container:
-                _fill(container[probe], _PROBE)
+                _probe(container[probe])
+
+
+def _probe(probe: Document) -> None:
+    _fill(probe, _PROBE)
+    if "httpGet" in probe:
+        _fill(probe["httpGet"], {"path": "/", "scheme": "HTTP"})
 
 
 def _pull_policy(image: str) -> str:

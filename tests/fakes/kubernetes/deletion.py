@@ -55,11 +55,11 @@ def delete(api: Api, target: Target, options: DeleteOptions) -> Document:
     marked = before.document(resource)
     meta = marked["metadata"]
     _propagate(meta, options.propagation_policy)
+    terminating = resource.kind == "Namespace"
     grace_seconds = _grace_seconds(target, document, options)
     first = "deletionTimestamp" not in meta
     if first or grace_seconds < meta.get("deletionGracePeriodSeconds", 0):
-        _mark(meta, grace_seconds, first=first)
-    terminating = resource.kind == "Namespace"
+        _mark(meta, grace_seconds, first=first, namespace=terminating)
     if terminating:
         marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
     if options.dry_run:
@@ -77,16 +77,16 @@ def delete(api: Api, target: Target, options: DeleteOptions) -> Document:
 
 def _check(target: Target, meta: Document, options: DeleteOptions) -> None:
     held = (
-        ("UID", options.uid, meta["uid"]),
-        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+        ("UID", "deleted and then recreated", options.uid, meta["uid"]),
+        ("ResourceVersion", "modified", options.resource_version, meta["resourceVersion"]),
     )
-    for what, wanted, actual in held:
+    for what, happened, wanted, actual in held:
         if wanted and wanted != actual:
             because = (
-                f"Precondition failed: {what} in precondition: {wanted},"
-                f" {what} in object meta: {actual}"
+                f"the {what} in the precondition ({wanted}) does not match the {what} in record"
+                f" ({actual}). The object might have been {happened}"
             )
-            raise conflict(target.resource.group, target.resource.plural, target.name, because)
+            raise conflict(target.resource.group, target.resource.kind, target.name, because)
 
 
 def _propagate(meta: Document, policy: str) -> None:
@@ -112,9 +112,10 @@ def _grace_seconds(target: Target, document: Document, options: DeleteOptions) -
     return 1 if grace < 0 else grace
 
 
-def _mark(meta: Document, grace_seconds: int, *, first: bool) -> None:
+def _mark(meta: Document, grace_seconds: int, *, first: bool, namespace: bool) -> None:
     meta["deletionTimestamp"] = timestamp(grace_seconds)
-    meta["deletionGracePeriodSeconds"] = grace_seconds
+    if not namespace:
+        meta["deletionGracePeriodSeconds"] = grace_seconds
     if first and "generation" in meta:
         meta["generation"] += 1
 

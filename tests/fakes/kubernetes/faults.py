@@ -22,7 +22,7 @@ class Answer:
 
     code: int
     message: str = "injected by the test"
-    reason: str = ""
+    reason: str | None = None
     retry_after_seconds: int | None = None
 
 

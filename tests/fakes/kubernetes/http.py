@@ -14,7 +14,7 @@ from tests.fakes.kubernetes.api import Api, Target
 from tests.fakes.kubernetes.faults import Answer, Call, Cut, Fault, Faults, Hang, Hook, Page, Record
 from tests.fakes.kubernetes.reading import Selection, starting_revision
 from tests.fakes.kubernetes.requests import TRUE, target_of, verb_of
-from tests.fakes.kubernetes.status import ApiError
+from tests.fakes.kubernetes.status import ApiError, unknown_resource
 from tests.fakes.kubernetes.watching import Watch
 
 VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.0-fake", "platform": "linux/amd64"}
@@ -78,6 +78,8 @@ class Front:
         ):
             return _broken_off(fault)
         found = self.api.catalog.discovery(request.path) if request.method == "GET" else None
+        if found is None and self.api.catalog.built_in(request.path):
+            raise unknown_resource()
         if found is None:
             return web.Response(text="404 page not found\n", status=404)
         return _json(orjson.dumps(found))

@@ -34,7 +34,8 @@ def begin(resource: Resource, namespace: str, document: Document) -> None:
     metadata = document.setdefault("metadata", {})
     check_type(resource, document)
     if metadata.get("resourceVersion"):
-        raise ApiError(500, "resourceVersion should not be set on objects to be created")
+        message = "resourceVersion should not be set on objects to be created"
+        raise ApiError(500, message, reason="")
     check_namespace(resource, namespace, metadata)
     for name in (*_KEPT, "selfLink", "managedFields"):
         metadata.pop(name, None)

@@ -69,21 +69,23 @@ class Page:
             content = orjson.loads(base64.urlsafe_b64decode(token))
             return cls((content["start"][0], content["start"][1]), int(content["rv"]))
         except (ValueError, LookupError, TypeError) as error:
-            raise ApiError(400, f"continue key is not valid: {error}") from error
+            raise ApiError(
+                400, f"invalid continue token: continue key is not valid: {error}"
+            ) from error
 
 
 def check_revision(store: Store, asked: int) -> None:
     """A revision that is yet to come is 504, as a cache that never catches up."""
     if asked > store.revision:
-        message = f"Too large resource version: {asked}, current: {store.revision}"
+        message = f"Timeout: Too large resource version: {asked}, current: {store.revision}"
         causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
         raise ApiError(504, message, details={"causes": causes}, retry_after_seconds=1)
 
 
 def revision_of(text: str) -> int:
     if not text.isdigit():
-        causes = [{"reason": "FieldValueInvalid", "field": "resourceVersion"}]
-        raise ApiError(400, f"resourceVersion: Invalid value: {text!r}", details={"causes": causes})
+        because = f'resourceVersion: Invalid value: "{text}": invalid syntax'
+        raise ApiError(400, f"invalid resource version: {because}")
     return int(text)
 
 
@@ -114,7 +116,7 @@ def listing(store: Store, target: Target, query: dict[str, str]) -> bytes:
             meta["remainingItemCount"] = left - len(found)
     elif target.resource.custom:
         meta["continue"] = ""
-    return _list_json(target.resource, meta, found)
+    return list_json(target.resource, meta, found)
 
 
 def _check_asked(store: Store, asked: int, match: str) -> None:
@@ -134,7 +136,8 @@ def _snapshot(store: Store, resource: Resource, page: Page) -> tuple[list[Key], 
     return sorted(key for key in objects if key > page.after), objects
 
 
-def _list_json(resource: Resource, meta: dict[str, Any], found: list[Stored]) -> bytes:
+def list_json(resource: Resource, meta: dict[str, Any], found: list[Stored]) -> bytes:
+    """A list of what was found, its items joined as they are stored."""
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
     prefix = resource.item_prefix
     items = b",".join([prefix + each.rest for each in found])
@@ -147,7 +150,6 @@ def starting_revision(store: Store, query: dict[str, str]) -> int | None:
     revision = revision_of(asked)
     if revision == 0:
         return None
-    check_revision(store, revision)
     if revision < store.compacted:
         raise expired(revision, store.compacted)
     return revision

@@ -30,14 +30,17 @@ MODIFIED = (
 
 
 class ApiError(Exception):
-    """A refusal, to be answered as a Status object with its code."""
+    """A refusal, to be answered as a Status object with its code.
+
+    Without a `reason` it has that of its code.
+    """
 
     def __init__(
         self,
         code: int,
         message: str,
         *,
-        reason: str = "",
+        reason: str | None = None,
         details: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
         retry_after_seconds: int | None = None,
@@ -45,12 +48,12 @@ class ApiError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.reason = reason or REASONS.get(code, "Unknown")
-        self.details = dict(details or {})
+        self.reason = REASONS.get(code, "") if reason is None else reason
+        self.details = details
         self.metadata = metadata or {}
         self.retry_after_seconds = retry_after_seconds
         if retry_after_seconds is not None:
-            self.details["retryAfterSeconds"] = retry_after_seconds
+            self.details = {**(details or {}), "retryAfterSeconds": retry_after_seconds}
 
     def status(self) -> dict[str, Any]:
         status = {
@@ -59,9 +62,10 @@ class ApiError(Exception):
             "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
-        if self.details:
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
             status["details"] = self.details
         return {**status, "code": self.code}
 
@@ -86,6 +90,15 @@ def _details(group: str, plural: str, name: str) -> dict[str, Any]:
 def not_found(group: str, plural: str, name: str) -> ApiError:
     message = f'{qualified(group, plural)} "{name}" not found'
     return ApiError(404, message, details=_details(group, plural, name))
+
+
+def unknown_resource() -> ApiError:
+    return ApiError(404, "the server could not find the requested resource", details={})
+
+
+def not_allowed() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, message, details={})
 
 
 def already_exists(group: str, plural: str, name: str) -> ApiError:
@@ -118,6 +131,21 @@ def invalid(
     }
     message = f'{qualified(group, kind)} "{name}" is invalid: {said}'
     return ApiError(code, message, details=details)
+
+
+def terminating(group: str, plural: str, namespace: str, name: str) -> ApiError:
+    """The refusal of new content in a namespace that is being deleted."""
+    because = (
+        f"unable to create new content in namespace {namespace} because it is being terminated"
+    )
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    details = {**_details(group, plural, name), "causes": [cause]}
+    message = f'{qualified(group, plural)} "{name}" is forbidden: {because}'
+    return ApiError(403, message, details=details)
 
 
 def expired(asked: int, oldest: int) -> ApiError:

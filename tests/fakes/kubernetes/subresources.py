@@ -7,10 +7,12 @@ from tests.fakes.kubernetes.api import Api, Options, Target
 from tests.fakes.kubernetes.catalog import Resource
 from tests.fakes.kubernetes.deletion import DeleteOptions, delete
 from tests.fakes.kubernetes.metadata import timestamp
-from tests.fakes.kubernetes.status import ApiError, conflict
+from tests.fakes.kubernetes.status import conflict, invalid
 from tests.fakes.kubernetes.store import Stored
 
 Document = dict[str, Any]
+
+REPLICAS = "spec.replicas"
 
 
 def scale_of(resource: Resource, document: Document) -> Document:
@@ -87,8 +89,9 @@ def apply_scale(api: Api, target: Target, scale: Document, options: Options) -> 
 def _replicas(scale: Document) -> int:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
-        because = "spec.replicas: Invalid value: must be greater than or equal to 0"
-        raise ApiError(422, f'Scale.autoscaling "" is invalid: {because}')
+        because = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        name = scale.get("metadata", {}).get("name", "")
+        raise invalid("autoscaling", "Scale", name, [("FieldValueInvalid", REPLICAS, because)])
     return replicas
 
 
@@ -107,7 +110,7 @@ def bind(api: Api, target: Target, binding: Document, options: Options) -> None:
         pod["spec"]["nodeName"] = node
         return pod
 
-    api.update(Target(target.resource, target.namespace, target.name), bound, options, whole=False)
+    api.update(target, bound, options, whole=False)
     status = Target(target.resource, target.namespace, target.name, "status")
     api.update(status, _scheduled, options, whole=False)
 

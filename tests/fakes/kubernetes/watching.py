@@ -30,16 +30,21 @@ class Watch:
         self.stalled = False
         self.bookmarks = False
         self._store = store
+        self._after = 0
         self._collection = store.collection(resource)
 
     def begin(self, revision: int | None) -> None:
-        """Send what happened after `revision`, or everything there is, and follow from there."""
+        """Send what happened after `revision`, or everything there is, and follow from there.
+
+        A revision that is yet to come is waited for in silence.
+        """
         if revision is None:
             for key in self._collection.sorted_keys():
                 each = self._collection.objects[key]
                 if self.selection.takes(each):
                     self._send("ADDED", each)
         else:
+            self._after = revision
             for change in self._collection.since(revision):
                 self._offer(change)
         self._collection.listeners.add(self._offer)
@@ -78,6 +83,8 @@ class Watch:
     def _offer(self, change: Change | None) -> None:
         if change is None:
             self.end()
+            return
+        if change.revision <= self._after:
             return
         before = change.old is not None and self.selection.takes(change.old)
         now = change.new is not None and self.selection.takes(change.new)
