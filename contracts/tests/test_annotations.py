@@ -29,6 +29,14 @@ def test_forecasts() -> None:
     assert own.parse_forecasting("daily") is own.Forecasting.DAILY
 
 
+def test_how_updates_and_groups_go() -> None:
+    assert own.parse_paused("true") is True
+    assert own.parse_paused("false") is False
+    assert own.parse_deadline_ms("30m") == 1_800_000
+    both = own.parse_startup_order("roles-in-order, entry-first")
+    assert both == {own.StartupStep.ENTRY_FIRST, own.StartupStep.ROLES_IN_ORDER}
+
+
 def test_tolerations() -> None:
     assert own.parse_tolerations('[{"key": "gpu"}]') == [{"key": "gpu"}]
 
@@ -50,6 +58,10 @@ def test_tolerations() -> None:
         ("compat", "v1", "kthena-head, kthena-v0.1"),
         ("scaler", "keda", "hpa, inferbus"),
         ("model-name", " ", "empty"),
+        ("paused", "yes", "true or false"),
+        ("progress-deadline", "0s", "above 0"),
+        ("progress-deadline", "soon", "duration"),
+        ("startup-order", "last-first", "entry-first, roles-in-order"),
         ("tolerations", "{", "JSON list"),
         ("tolerations", "{}", "list of mappings"),
     ],

@@ -33,6 +33,13 @@ OWNED_BY = f"{PREFIX}owned-by"
 CREATED_AT = f"{PREFIX}created-at"
 """On a ModelRoute: when its model was created, RFC 3339 (llmaz spec 1.1)."""
 
+PAUSED = f"{PREFIX}paused"
+"""On a workload, `true`: no group or role moves on to another revision; the rest goes on."""
+PROGRESS_DEADLINE = f"{PREFIX}progress-deadline"
+"""On a workload: how long nothing may come closer to what is wanted before that is told."""
+STARTUP_ORDER = f"{PREFIX}startup-order"
+"""On a ModelServing: what of a group starts before what."""
+
 DECISION_ID = f"{PREFIX}decision-id"
 """The decision that set the replicas last: a repeated request answers what the first did."""
 MANIFEST = f"{PREFIX}manifest"
@@ -78,6 +85,15 @@ class Scaler(StrEnum):
 
     INFERBUS = "inferbus"
     HPA = "hpa"
+
+
+class StartupStep(StrEnum):
+    """What waits for what when a group is built."""
+
+    ENTRY_FIRST = "entry-first"
+    """Workers for their entry pod to be ready."""
+    ROLES_IN_ORDER = "roles-in-order"
+    """Each role for those before it in the spec to run."""
 
 
 class ObjectiveMetric(StrEnum):
@@ -175,6 +191,26 @@ def parse_aggregations(text: str) -> Aggregations:
     return Aggregations(default, by_metric)
 
 
+def parse_startup_order(text: str) -> frozenset[StartupStep]:
+    """Read e.g. `entry-first,roles-in-order`; raises `ValueError`."""
+    return frozenset(_word(StartupStep, word.strip()) for word in text.split(","))
+
+
+def parse_paused(text: str) -> bool:
+    """Read `true` or `false`; raises `ValueError` for anything else."""
+    if text not in ("true", "false"):
+        raise ValueError("should be true or false")
+    return text == "true"
+
+
+def parse_deadline_ms(text: str) -> int:
+    """Read a time above 0 such as `30m` as milliseconds; raises `ValueError`."""
+    deadline_ms = parse_duration_ms(text)
+    if deadline_ms <= 0:
+        raise ValueError("needs a time above 0")
+    return deadline_ms
+
+
 def parse_tolerations(text: str) -> list[dict[str, Any]]:
     """Read a JSON list of core/v1 tolerations; raises `ValueError` saying what is wrong."""
     try:
@@ -242,6 +278,9 @@ _PARSERS: dict[str, Any] = {
     ENGINE_PORT: _port,
     OWNED_BY: str,
     CREATED_AT: str,
+    PAUSED: parse_paused,
+    PROGRESS_DEADLINE: parse_deadline_ms,
+    STARTUP_ORDER: parse_startup_order,
 }
 
 KNOWN = frozenset(_PARSERS)

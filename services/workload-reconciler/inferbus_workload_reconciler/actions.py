@@ -38,6 +38,7 @@ class Reason(StrEnum):
     NODE_LOST = "NodeLost"
     ORPHANED = "Orphaned"
     SERVICE_MISSING = "ServiceMissing"
+    SERVICE_DIFFERS = "ServiceDiffers"
     SERVICE_UNUSED = "ServiceUnused"
     POD_GROUP_MISSING = "PodGroupMissing"
     POD_GROUP_DIFFERS = "PodGroupDiffers"

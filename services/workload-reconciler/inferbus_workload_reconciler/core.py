@@ -20,6 +20,7 @@ from inferbus_workload_reconciler.policy_census import Fleet, place_pods, survey
 from inferbus_workload_reconciler.policy_decisions import Decisions, decide, project
 from inferbus_workload_reconciler.policy_doubts import doubts
 from inferbus_workload_reconciler.policy_events import role_events
+from inferbus_workload_reconciler.policy_gang import startup_steps
 from inferbus_workload_reconciler.policy_memory import Memory
 from inferbus_workload_reconciler.policy_outcome import next_check, remember
 from inferbus_workload_reconciler.policy_pod_groups import decide_pod_groups
@@ -85,10 +86,11 @@ def plan(
     placed = place_pods(workload, observed.pods)
     target = target_revision(workload, history, placed)
     book = TemplateBook(workload=workload, history=history, target=target)
-    decisions = decide(book, survey(book, observed, placed), memory, now_ms)
+    steps = startup_steps(workload, observed.cluster)
+    decisions = decide(book, survey(book, observed, placed), memory, steps, now_ms)
     summary = _summarise(decisions)
     pod_groups = decide_pod_groups(decisions, observed)
-    after = remember(decisions, observed, memory, summary.current_revision, now_ms)
+    after = remember(decisions, observed, memory, summary, now_ms)
     found = tuple(doubts(decisions, observed, pod_groups, after, now_ms))
     return Plan(
         actions=render_steps(decisions, observed, pod_groups, now_ms),

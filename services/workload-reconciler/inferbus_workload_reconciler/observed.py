@@ -5,7 +5,7 @@ milliseconds: the shell has mapped the server's stamps already where its clock r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -63,6 +63,9 @@ class ObservedService:
     uid: str
     owner: Owner | None
     deleting: bool
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,8 @@ class Observed:
     pods: tuple[ObservedPod, ...] = ()
     """All pods with the workload's name label, whoever owns them."""
     services: tuple[ObservedService, ...] = ()
-    """All services with the workload's name label, whoever owns them."""
+    """All services that the workload owns or that have its name label: those of ModelServing v0.1
+    lack it."""
     lost_nodes: frozenset[str] = frozenset()
     """Nodes that are gone or marked out of service: what ran there has stopped."""
     pod_groups: tuple[ObservedPodGroup, ...] = ()
@@ -151,6 +155,9 @@ def observe_service(service: Mapping[str, Any]) -> ObservedService:
         uid=metadata["uid"],
         owner=controller_of(metadata),
         deleting=metadata.get("deletionTimestamp") is not None,
+        resource_version=str(metadata.get("resourceVersion") or ""),
+        labels=metadata.get("labels") or {},
+        selector=(service.get("spec") or {}).get("selector") or {},
     )
 
 

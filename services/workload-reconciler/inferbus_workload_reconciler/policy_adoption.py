@@ -8,32 +8,17 @@ Invariant: adopting never claims more than it compared: a pod is taken as equal 
 that would be rendered for it is there with the same value.
 """
 
-from collections.abc import Iterable, Mapping
-from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from inferbus_workload_reconciler.observed import ObservedPod
+from inferbus_workload_reconciler.policy_resources import same_quantity
 from inferbus_workload_reconciler.policy_revisions import (
     RevisionHistory,
     revision_hash,
     same_content,
 )
 from inferbus_workload_reconciler.workload import PodTemplate, Slot, WorkloadSpec
-
-_SUFFIXES: Final = {
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "": Decimal(1),
-    "k": Decimal(10**3),
-    "M": Decimal(10**6),
-    "G": Decimal(10**9),
-    "T": Decimal(10**12),
-    "Ki": Decimal(2**10),
-    "Mi": Decimal(2**20),
-    "Gi": Decimal(2**30),
-    "Ti": Decimal(2**40),
-}
 
 
 def target_revision(
@@ -59,10 +44,18 @@ def _label_of_equal_pods(
     labels = set()
     for slot, pod in pods:
         template = _template_for(workload, slot)
-        if template is None or not _contains(pod.spec, template.spec):
+        if template is None or not _is_built_from(pod, template):
             return None
         labels.add(pod.labels.get(workload.convention.revision_label, ""))
     return labels.pop() or None if len(labels) == 1 else None
+
+
+def _is_built_from(pod: ObservedPod, template: PodTemplate) -> bool:
+    return (
+        _contains(pod.spec, template.spec)
+        and _contains(pod.labels, template.labels)
+        and _contains(pod.annotations, template.annotations)
+    )
 
 
 def _template_for(workload: WorkloadSpec, slot: Slot) -> PodTemplate | None:
@@ -74,37 +67,22 @@ def _template_for(workload: WorkloadSpec, slot: Slot) -> PodTemplate | None:
 
 def _contains(actual: Any, wanted: Any) -> bool:
     """Whether everything wanted is there; a server may have filled in more."""
+    if wanted is None or wanted == {}:
+        return True
+    if wanted in ("", []) or wanted is False:
+        return not actual
     if isinstance(wanted, Mapping):
         return isinstance(actual, Mapping) and all(
-            value is None or _contains(actual.get(key), value) for key, value in wanted.items()
+            _contains(actual.get(key), value) for key, value in wanted.items()
         )
     if isinstance(wanted, list | tuple):
         return isinstance(actual, list | tuple) and _contains_items(actual, wanted)
-    return bool(actual == wanted) or _same_quantity(actual, wanted)
+    return bool(actual == wanted) or same_quantity(actual, wanted)
 
 
-def _contains_items(actual: Iterable[Any], wanted: Iterable[Any]) -> bool:
-    """Named entries match by name, as injected ones may stand between; other lists whole."""
-    actual, wanted = list(actual), list(wanted)
-    if all(isinstance(item, Mapping) and "name" in item for item in (*actual, *wanted)):
-        by_name = {item["name"]: item for item in actual}
-        return all(_contains(by_name.get(item["name"]), item) for item in wanted)
-    return len(actual) == len(wanted) and all(
-        _contains(one, other) for one, other in zip(actual, wanted, strict=True)
-    )
-
-
-def _same_quantity(actual: Any, wanted: Any) -> bool:
-    """A server stores `1000m` as `1`."""
-    values = [_quantity(value) for value in (actual, wanted)]
-    return None not in values and values[0] == values[1]
-
-
-def _quantity(value: Any) -> Decimal | None:
-    text = str(value)
-    number = text.rstrip("KMGTinumk")
-    factor = _SUFFIXES.get(text[len(number) :])
-    try:
-        return None if factor is None else Decimal(number) * factor
-    except InvalidOperation:
-        return None
+def _contains_items(actual: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Entries may have been added between objects, as environment, mounts and tolerations are."""
+    if not all(isinstance(item, Mapping) for item in (*actual, *wanted)):
+        return list(actual) == list(wanted)
+    rest = iter(actual)
+    return all(any(_contains(item, one) for item in rest) for one in wanted)

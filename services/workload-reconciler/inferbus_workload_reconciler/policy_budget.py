@@ -4,6 +4,7 @@ Invariant: an update can always go on: where neither unavailability nor surge is
 rounding, one unavailable unit is allowed (defect MS_D24).
 """
 
+import sys
 from dataclasses import dataclass
 
 from inferbus_workload_reconciler.workload import IntOrPercent, RolloutType, WorkloadSpec
@@ -17,6 +18,12 @@ class Limits:
     partition: int
     max_unavailable: int
     max_surge: int
+    paused: bool = False
+
+    @property
+    def held_below(self) -> int:
+        """Groups with an ordinal below it keep their revision: all while paused (MS_D42)."""
+        return sys.maxsize if self.paused else self.partition
 
 
 def rollout_limits(workload: WorkloadSpec) -> Limits:
@@ -32,6 +39,7 @@ def rollout_limits(workload: WorkloadSpec) -> Limits:
         partition=resolve(rollout.partition, wanted, round_up=True) if by_group else 0,
         max_unavailable=unavailable_limit(rollout.max_unavailable, wanted, surge),
         max_surge=surge,
+        paused=workload.paused,
     )
 
 

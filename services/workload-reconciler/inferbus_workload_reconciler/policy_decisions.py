@@ -8,12 +8,14 @@ Invariant: a group that goes, or has nothing left but pods on their way out, has
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from inferbus_contracts.resources.annotations import StartupStep
 from inferbus_workload_reconciler.policy_budget import Limits, rollout_limits
 from inferbus_workload_reconciler.policy_census import Fleet, GroupView, ReplicaView
 from inferbus_workload_reconciler.policy_fleet import FleetDecision, NewGroup, decide_fleet
 from inferbus_workload_reconciler.policy_members import MemberDecision, decide_members
 from inferbus_workload_reconciler.policy_memory import Memory, Standing
 from inferbus_workload_reconciler.policy_recovery import FailureReview, review_failures
+from inferbus_workload_reconciler.policy_startup import startable
 from inferbus_workload_reconciler.policy_status import GroupStatus, settle_current_revision
 from inferbus_workload_reconciler.policy_templates import TemplateBook
 from inferbus_workload_reconciler.workload import ReplicaId
@@ -56,8 +58,17 @@ class Decisions:
                         yield replica
 
 
-def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Decisions:
-    """Decide everything for the fleet as it stands; `now_ms` is virtual time."""
+def decide(
+    book: TemplateBook,
+    fleet: Fleet,
+    memory: Memory,
+    steps: frozenset[StartupStep],
+    now_ms: int,
+) -> Decisions:
+    """Decide everything for the fleet as it stands.
+
+    `steps` are those in which groups start; `now_ms` is virtual time.
+    """
     limits = rollout_limits(book.workload)
     known = _by_group(memory)
     current = memory.current_revision or _oldest_in_use(book, fleet, limits)
@@ -78,7 +89,7 @@ def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Dec
         ordinal: _build_group(book, ordinal, new, current, failures)
         for ordinal, new in groups.added.items()
     }
-    return Decisions(
+    decisions = Decisions(
         book=book,
         fleet=fleet,
         limits=limits,
@@ -88,6 +99,15 @@ def decide(book: TemplateBook, fleet: Fleet, memory: Memory, now_ms: int) -> Dec
         groups=groups,
         members=members,
     )
+    return _in_steps(decisions, steps) if steps else decisions
+
+
+def _in_steps(decisions: Decisions, steps: frozenset[StartupStep]) -> Decisions:
+    members = {
+        ordinal: replace(decision, pods=startable(steps, decisions.group(ordinal), decision.pods))
+        for ordinal, decision in decisions.members.items()
+    }
+    return replace(decisions, members=members)
 
 
 def _build_group(

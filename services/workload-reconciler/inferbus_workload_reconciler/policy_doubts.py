@@ -7,16 +7,22 @@ from collections.abc import Iterator
 
 from inferbus_contracts.conditions import condition
 from inferbus_contracts.events.route import ConditionFact
+from inferbus_contracts.resources.annotations import PAUSED as PAUSED_ANNOTATION
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.policy_conditions import (
     NAME_TAKEN,
+    PAUSED,
     RECOVERY_BACK_OFF,
     SNAPSHOT_LOST,
+    STALLED,
+    STARTUP_ORDER_IGNORED,
 )
 from inferbus_workload_reconciler.policy_decisions import Decisions
+from inferbus_workload_reconciler.policy_gang import startup_steps
 from inferbus_workload_reconciler.policy_gang_doubts import scheduling_doubts
 from inferbus_workload_reconciler.policy_memory import Memory
 from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
+from inferbus_workload_reconciler.policy_progress import deadline_ms
 from inferbus_workload_reconciler.policy_recovery import budget_spent, delay_ms
 from inferbus_workload_reconciler.policy_templates import Freshness
 
@@ -30,9 +36,45 @@ def doubts(
 ) -> Iterator[ConditionFact]:
     """The doubts after a plan, as conditions that are True; `memory` is the one after the plan."""
     yield from scheduling_doubts(decisions, observed, pod_groups)
+    yield from _startup_ignored(decisions, observed)
+    yield from _paused(decisions)
+    yield from _stalled(decisions, memory, now_ms)
     yield from _back_off(memory, now_ms)
     yield from _lost_snapshots(decisions)
     yield from _taken_names(decisions, pod_groups)
+
+
+def _startup_ignored(decisions: Decisions, observed: Observed) -> Iterator[ConditionFact]:
+    workload = decisions.book.workload
+    if workload.startup != startup_steps(workload, observed.cluster):
+        yield _true(
+            STARTUP_ORDER_IGNORED,
+            "GangStartsAtOnce",
+            "the pods of a gang are created together: none is scheduled before all exist; use"
+            " another scheduler to start them in steps",
+        )
+
+
+def _paused(decisions: Decisions) -> Iterator[ConditionFact]:
+    if decisions.book.workload.paused:
+        behind = sum(not group.updated for group in decisions.fleet.groups.values())
+        yield _true(
+            PAUSED,
+            "PausedByAnnotation",
+            f"{behind} groups wait to be updated; remove {PAUSED_ANNOTATION} to go on",
+        )
+
+
+def _stalled(decisions: Decisions, memory: Memory, now_ms: int) -> Iterator[ConditionFact]:
+    overdue_ms = deadline_ms(decisions, memory.progress)
+    if overdue_ms is not None and overdue_ms <= now_ms:
+        limit_ms = decisions.book.workload.progress_deadline_ms or 0
+        yield _true(
+            STALLED,
+            "ProgressDeadlineExceeded",
+            f"nothing came closer to what is wanted for {limit_ms // 1000} s; see the pods that"
+            " aren't ready, or apply the templates that ran before",
+        )
 
 
 def _back_off(memory: Memory, now_ms: int) -> Iterator[ConditionFact]:
@@ -61,7 +103,7 @@ def _lost_snapshots(decisions: Decisions) -> Iterator[ConditionFact]:
     protects = any(
         new.revision == book.target
         for ordinal, new in decisions.groups.added.items()
-        if ordinal < decisions.limits.partition
+        if ordinal < decisions.limits.held_below
     )
     current = decisions.current_revision
     if protects and current != book.target:

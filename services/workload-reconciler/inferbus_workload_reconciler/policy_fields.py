@@ -5,9 +5,9 @@ Invariant: a value that is returned has the type that was asked for; everything 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_workload_reconciler.workload import IntOrPercent
@@ -19,6 +19,9 @@ _MESSAGES: Final = {
 }
 
 _COUNT_OR_SHARE: Final = re.compile(r"-?\d+%?\Z")
+
+
+Parsed = TypeVar("Parsed")
 
 
 class FieldReader:
@@ -62,6 +65,16 @@ class FieldReader:
         if value not in set(type(default)):
             raise ProblemsError(self._problem(ErrorCode.VALUE_OUT_OF_RANGE, field, value))
         return value
+
+    def parsed(self, field: str, parser: Callable[[str], Parsed], default: Parsed) -> Parsed:
+        """What a parser, which raises `ValueError`, makes of a text."""
+        value = self.get(field, str)
+        if value is None:
+            return default
+        try:
+            return parser(value)
+        except ValueError:
+            raise ProblemsError(self._problem(ErrorCode.VALUE_OUT_OF_RANGE, field, value)) from None
 
     def count_or_share(self, field: str) -> IntOrPercent | None:
         """A number, or a percentage."""

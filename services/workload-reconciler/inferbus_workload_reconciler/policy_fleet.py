@@ -75,7 +75,7 @@ def _new_group(
     lost: frozenset[int],
     present: int,
 ) -> NewGroup:
-    protected = ordinal < limits.partition and current_revision != book.target
+    protected = ordinal < limits.held_below and current_revision != book.target
     buildable = protected and book.history.get(current_revision) is not None
     revision = current_revision if buildable else book.target
     numbers = f"{present} of {limits.wanted} groups exist, group {ordinal} is missing"
@@ -110,7 +110,7 @@ def _replace_outdated(
     outdated = {
         group.ordinal
         for group in fleet.groups.values()
-        if not group.updated and group.ordinal >= limits.partition and group.ordinal not in removed
+        if not group.updated and group.ordinal >= limits.held_below and group.ordinal not in removed
     }
     unavailable = added + sum(
         ordinal not in outdated and (ordinal in removed or not group.running)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from inferbus_contracts.resources.annotations import StartupStep
 from inferbus_workload_reconciler.actions import GROUP_ANNOTATION
 from inferbus_workload_reconciler.observed import Cluster
 from inferbus_workload_reconciler.policy_census import GroupView
@@ -52,6 +53,11 @@ class GangRole(NamedTuple):
 def gangs_are_scheduled(workload: WorkloadSpec, cluster: Cluster) -> bool:
     """Whether groups get PodGroups: Volcano is there, and it schedules them (spec 4.1)."""
     return cluster.volcano is True and workload.scheduler_name == VOLCANO
+
+
+def startup_steps(workload: WorkloadSpec, cluster: Cluster) -> frozenset[StartupStep]:
+    """The steps in which groups start: none of a gang is scheduled before all of it exists."""
+    return frozenset() if gangs_are_scheduled(workload, cluster) else workload.startup
 
 
 def is_gang(workload: WorkloadSpec, group: GroupView, cluster: Cluster) -> bool:

@@ -1,9 +1,10 @@
 """What pods can't tell, kept in one small document beside the object's status.
 
-Four things are lost with the pods they are about: which role replicas had once been complete (so
-that a pod which vanished is told from one not created yet), when a failing pod is due, how often a
-replica was recreated, and which revision protected groups keep. The shell stores the document
-before it acts, so that a crash between two actions neither forgets a failure nor counts it twice.
+Pods don't tell which role replicas had once been complete (so that a pod which vanished is told
+from one not created yet), when a failing pod is due, how often a replica was recreated, which
+revision protected groups keep, and since when nothing came closer to what is wanted. The shell
+stores the document before it acts, so that a crash between two actions neither forgets a failure
+nor counts it twice.
 
 Invariant: losing the document is harmless. Missing pods are then refilled rather than their replica
 recreated, and back-off starts again; no pod is deleted because of it.
@@ -45,6 +46,15 @@ class Setback:
     last_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The best that a workload came to since its spec last changed."""
+
+    generation: int
+    best: int
+    since_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The document, read."""
@@ -59,6 +69,8 @@ class Memory:
     """By pod uid: restarts after which the pod became ready again (defect MS_D13)."""
     setbacks: Mapping[str, Setback] = field(default_factory=dict)
     """By role replica (`group/role/ordinal`) or group (`group`)."""
+    progress: Progress | None = None
+    """Kept only while a workload with a deadline isn't as wanted."""
 
     def standing(self, replica: ReplicaId) -> Standing | None:
         """How far a replica has come; None when it never was complete."""
@@ -88,7 +100,14 @@ def parse_memory(document: Mapping[str, Any], status: Mapping[str, Any]) -> Memo
             unit: Setback(one["failures"], one["lastMs"])
             for unit, one in (document.get("setbacks") or {}).items()
         },
+        progress=_progress(document.get("progress") or {}),
     )
+
+
+def _progress(document: Mapping[str, Any]) -> Progress | None:
+    if not document:
+        return None
+    return Progress(document["generation"], document["best"], document["sinceMs"])
 
 
 def memory_document(memory: Memory) -> dict[str, Any]:
@@ -109,8 +128,19 @@ def memory_document(memory: Memory) -> dict[str, Any]:
             unit: {"failures": one.failures, "lastMs": one.last_ms}
             for unit, one in memory.setbacks.items()
         },
+        "progress": _progress_document(memory.progress),
     }
     return {key: value for key, value in document.items() if value}
+
+
+def _progress_document(progress: Progress | None) -> dict[str, int]:
+    if progress is None:
+        return {}
+    return {
+        "generation": progress.generation,
+        "best": progress.best,
+        "sinceMs": progress.since_ms,
+    }
 
 
 def _pack(replicas: Iterable[ReplicaId]) -> dict[str, dict[str, str]]:

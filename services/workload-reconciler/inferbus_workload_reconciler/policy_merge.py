@@ -8,9 +8,10 @@ and the queue that is the default (defect MS_D31).
 from collections.abc import Mapping
 from typing import Any
 
-from inferbus_workload_reconciler.observed import ObservedPodGroup
+from inferbus_workload_reconciler.observed import ObservedPodGroup, ObservedService
 from inferbus_workload_reconciler.policy_gang import MANAGED_FIELDS
 from inferbus_workload_reconciler.policy_resources import same_quantity
+from inferbus_workload_reconciler.workload import ServiceShape
 
 DEFAULT_QUEUE = "default"
 """Where Volcano puts a PodGroup that names no queue."""
@@ -36,6 +37,20 @@ def pod_group_changes(stored: ObservedPodGroup, wanted: Mapping[str, Any]) -> di
         "spec": spec,
     }
     return {part: change for part, change in changes.items() if change}
+
+
+def service_changes(stored: ObservedService, shape: ServiceShape) -> dict[str, Any]:
+    """What makes a stored service the wanted one; empty when it is.
+
+    ModelServing v0.1 selected by every label of the entry pod, so that its services lose the pod
+    when a label changes (modelserving spec 2.6).
+    """
+    changes: dict[str, Any] = {}
+    if labels := missing_entries(stored.labels, shape.labels):
+        changes["metadata"] = {"labels": labels}
+    if dict(stored.selector) != dict(shape.selector):
+        changes["spec"] = {"selector": merge_patch(stored.selector, shape.selector)}
+    return changes
 
 
 def missing_entries(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:

@@ -13,11 +13,13 @@ from inferbus_workload_reconciler.policy_decisions import Decisions, recreated_u
 from inferbus_workload_reconciler.policy_groups import BATCH
 from inferbus_workload_reconciler.policy_memory import Memory, Setback, Standing
 from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
+from inferbus_workload_reconciler.policy_progress import deadline_ms, follow_progress
 from inferbus_workload_reconciler.policy_recovery import (
     count_failures,
     forget_recovered,
     recovery_unit,
 )
+from inferbus_workload_reconciler.policy_status import WorkloadStatus
 from inferbus_workload_reconciler.policy_steps import forced_deletions
 from inferbus_workload_reconciler.workload import ReplicaId
 
@@ -29,7 +31,7 @@ def remember(
     decisions: Decisions,
     observed: Observed,
     memory: Memory,
-    current_revision: str,
+    summary: WorkloadStatus,
     now_ms: int,
 ) -> Memory:
     """The memory after this plan; the one before when nothing worth keeping happened."""
@@ -41,11 +43,12 @@ def remember(
     kept, _ = forget_recovered(setbacks, _running_since_ms(decisions, setbacks, now_ms), now_ms)
     after = Memory(
         view=memory.view,
-        current_revision=current_revision,
+        current_revision=summary.current_revision,
         replicas=dict(_standings(decisions)),
         failing=failing,
         forgiven_restarts=decisions.failures.forgiven_restarts,
         setbacks=kept,
+        progress=follow_progress(decisions, summary, memory.progress, now_ms),
     )
     return memory if after == memory else replace(after, view=observed.revision)
 
@@ -62,8 +65,8 @@ def next_check(
     due += [due_ms for _, due_ms in forced_deletions(decisions, observed) if due_ms > now_ms]
     running = _running_since_ms(decisions, memory.setbacks, now_ms)
     _, recovered_ms = forget_recovered(memory.setbacks, running, now_ms)
-    if recovered_ms is not None:
-        due.append(recovered_ms)
+    overdue_ms = deadline_ms(decisions, memory.progress)
+    due += [at for at in (recovered_ms, overdue_ms) if at is not None and at > now_ms]
     if decisions.fleet.orphans or pod_groups.waiting:
         due.append(now_ms + ORPHAN_CHECK_MS)
     if len(decisions.groups.added) >= BATCH:

@@ -14,7 +14,16 @@ from typing import Any, Final
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
-from inferbus_workload_reconciler.policy_fields import FieldReader
+from inferbus_contracts.resources.annotations import (
+    PAUSED,
+    PROGRESS_DEADLINE,
+    STARTUP_ORDER,
+    StartupStep,
+    parse_deadline_ms,
+    parse_paused,
+    parse_startup_order,
+)
+from inferbus_workload_reconciler.policy_fields import FieldReader, Parsed
 from inferbus_workload_reconciler.policy_gang_parsing import parse_gang, topology_level
 from inferbus_workload_reconciler.policy_naming import MODEL_SERVING
 from inferbus_workload_reconciler.policy_naming_lws import LEADER_WORKER, ROLE
@@ -37,6 +46,16 @@ class _RestartPolicy(StrEnum):
     RECREATE_GROUP = "RecreateGroupOnPodRestart"
     DEFAULT = "Default"
     NONE = "None"
+
+
+class _StartupPolicy(StrEnum):
+    """What the workers of a leader wait for."""
+
+    LEADER_CREATED = "LeaderCreated"
+    LEADER_READY = "LeaderReady"
+
+
+_LEADER_FIRST: Final = frozenset({StartupStep.ENTRY_FIRST})
 
 
 def parse_workload(document: Mapping[str, Any]) -> WorkloadSpec:
@@ -78,6 +97,9 @@ def _model_serving(document: FieldReader) -> WorkloadSpec:
         plugins=_plugins(spec, key),
         topology_spread=tuple(_spread(one) for one in spec.parts("topologySpreadConstraints")),
         gang=parse_gang(metadata, template),
+        startup=_annotation(metadata, STARTUP_ORDER, parse_startup_order, frozenset()),
+        paused=_annotation(metadata, PAUSED, parse_paused, False),
+        progress_deadline_ms=_deadline_ms(metadata),
         leader_worker_set=_owner_of_kind(metadata, "LeaderWorkerSet"),
     )
 
@@ -95,6 +117,8 @@ def _leader_worker_set(document: FieldReader) -> WorkloadSpec:
     }
     restart_policy = template.choice("restartPolicy", _RestartPolicy.RECREATE_GROUP)
     recreates = restart_policy == _RestartPolicy.RECREATE_GROUP
+    startup = spec.choice("startupPolicy", _StartupPolicy.LEADER_CREATED)
+    leader_first = startup == _StartupPolicy.LEADER_READY
     return WorkloadSpec(
         key=key,
         api_version=document.need("apiVersion", str),
@@ -109,6 +133,9 @@ def _leader_worker_set(document: FieldReader) -> WorkloadSpec:
         convention=LEADER_WORKER,
         recovery=RecoveryPolicy.GROUP if recreates else RecoveryPolicy.NONE,
         rollout=_group_rollout(spec.part("rolloutStrategy")),
+        startup=_LEADER_FIRST if leader_first else frozenset(),
+        paused=_annotation(metadata, PAUSED, parse_paused, False),
+        progress_deadline_ms=_deadline_ms(metadata),
     )
 
 
@@ -173,6 +200,17 @@ def _spread(constraint: FieldReader) -> TopologySpread:
         when_unsatisfiable=constraint.get("whenUnsatisfiable", str, "DoNotSchedule"),
         label_selector=constraint.get("labelSelector", Mapping),
     )
+
+
+def _annotation(
+    metadata: FieldReader, name: str, parser: Callable[[str], Parsed], default: Parsed
+) -> Parsed:
+    return metadata.part("annotations").parsed(name, parser, default)
+
+
+def _deadline_ms(metadata: FieldReader) -> int | None:
+    parser: Callable[[str], int | None] = parse_deadline_ms
+    return _annotation(metadata, PROGRESS_DEADLINE, parser, None)
 
 
 def _owner_of_kind(metadata: FieldReader, kind: str) -> str:

@@ -100,7 +100,11 @@ def pod_settings(workload: WorkloadSpec) -> str:
             "topology": [
                 gang.group_topology,
                 gang.role_topology,
-                {role.name: role.network_topology for role in workload.roles},
+                {
+                    role.name: role.network_topology
+                    for role in workload.roles
+                    if role.network_topology
+                },
             ],
         }
     )

@@ -53,6 +53,12 @@ def quantity_text(name: str, value: Fraction) -> str:
     return str(value)
 
 
+def canonical_quantity(value: Any) -> Any:
+    """A quantity as text that is the same for equal ones; what is none stays as it is."""
+    quantity = _quantity(value)
+    return value if quantity is None else str(quantity)
+
+
 def same_quantity(one: Any, other: Any) -> bool:
     """Whether two texts or numbers are the same quantity: a server stores `1000m` as `1`."""
     values = [_quantity(value) for value in (one, other)]

@@ -8,18 +8,24 @@ revision, a snapshot only notes them for roles that later disappear (MS_D6).
 Invariant: equal templates, equal hash; a snapshot that is still referenced is never removed.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from inferbus_contracts.canonical import digest
+from inferbus_contracts.canonical import canonical_json, digest
 from inferbus_contracts.resources.annotations import REVISION_ALGORITHM
 from inferbus_workload_reconciler.observed import controller_of, is_orphan, is_owned
+from inferbus_workload_reconciler.policy_meaning import meaning
 from inferbus_workload_reconciler.workload import PodTemplate, RoleTemplate, WorkloadSpec
 
 HISTORY_LIMIT = 10
 """Snapshots kept beyond those that are referenced, as for a Deployment's history."""
+
+TEMPLATES_KEPT = 4096
+"""Templates that are read once: those of a whole fleet are read anew with each look at it."""
 
 HASH_LENGTH = 10
 _DIGITS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrstv")
@@ -94,18 +100,26 @@ def role_template(role: Mapping[str, Any]) -> RoleTemplate:
     content = {
         "name": role["name"],
         "workerReplicas": role.get("workerReplicas") or 0,
-        "entryTemplate": _without_nulls(role.get("entryTemplate") or {}),
+        "entryTemplate": role.get("entryTemplate") or {},
     }
     worker = role.get("workerTemplate")
     if worker is not None:
-        content["workerTemplate"] = _without_nulls(worker)
+        content["workerTemplate"] = worker
+    return _role_template(canonical_json(content))
+
+
+@lru_cache(maxsize=TEMPLATES_KEPT)
+def _role_template(written: bytes) -> RoleTemplate:
+    content = _without_nulls(json.loads(written))
+    worker = content.get("workerTemplate")
     return RoleTemplate(
         name=content["name"],
         worker_replicas=content["workerReplicas"],
         entry=_pod_template(content["entryTemplate"]),
-        worker=None if worker is None else _pod_template(content["workerTemplate"]),
+        worker=None if worker is None else _pod_template(worker),
         content=content,
         hash=label_safe_hash(content),
+        meaning=label_safe_hash(meaning(content)),
     )
 
 
@@ -115,12 +129,8 @@ def revision_hash(roles: Iterable[RoleTemplate]) -> str:
 
 
 def same_content(one: Iterable[RoleTemplate], other: Iterable[RoleTemplate]) -> bool:
-    """Whether two sets of templates mean the same, though another writer stored one of them.
-
-    Empty objects and lists count as absent: other writers store them where we leave them out.
-    """
-    contents = [_compact([role.content for role in roles]) for roles in (one, other)]
-    return digest(contents[0]) == digest(contents[1])
+    """Whether two sets of templates mean the same, though another writer stored one of them."""
+    return [role.meaning for role in one] == [role.meaning for role in other]
 
 
 def parse_history(
@@ -209,13 +219,4 @@ def _without_nulls(value: Any) -> Any:
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
         return [_without_nulls(item) for item in value]
-    return value
-
-
-def _compact(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        items = ((key, _compact(item)) for key, item in value.items())
-        return {key: item for key, item in items if item not in (None, {}, [])}
-    if isinstance(value, list | tuple):
-        return [_compact(item) for item in value]
     return value

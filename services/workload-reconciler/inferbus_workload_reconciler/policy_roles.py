@@ -4,6 +4,7 @@ Invariant: a replica below its role's partition keeps its revision, and of each 
 its maxUnavailable are taken away by an update (modelserving spec 3.5, 3.8).
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,7 +56,7 @@ def decide_roles(book: TemplateBook, group: GroupView, current_revision: str) ->
         removed |= _scale_down(wanted, present, partition)
         if book.per_role:
             removed |= _replace_outdated(book, wanted, present, removed, partition)
-    if book.per_role:
+    if book.per_role and not book.workload.paused:
         removed |= _vanished(book, group)
     return RoleDecision(removed, tuple(added))
 
@@ -64,6 +65,8 @@ def _partition(book: TemplateBook, role: str) -> int:
     spec = book.workload.role(role)
     if not book.per_role or spec is None:
         return 0
+    if book.workload.paused:
+        return sys.maxsize
     return resolve(spec.partition, spec.replicas, round_up=True)
 
 
@@ -85,6 +88,8 @@ def _add(
     behind = book.per_role and not group.updated
     motive = Motive(Reason.ROLE_ROLLING_UPDATE if behind else Reason.ROLE_SCALE_UP, cause)
     kept = book.template(current_revision, role)
+    if kept is None and book.workload.paused and book.history.get(current_revision) is not None:
+        return []
     added = []
     for ordinal in missing_ordinals({replica.id.ordinal for replica in present}, wanted.replicas):
         id_ = ReplicaId(group.ordinal, role, ordinal)

@@ -13,10 +13,12 @@ from inferbus_workload_reconciler.actions import (
     Delete,
     Motive,
     Reason,
+    Update,
     orphaned,
 )
 from inferbus_workload_reconciler.observed import Observed, ObservedService, is_orphan, is_owned
 from inferbus_workload_reconciler.policy_decisions import Decisions
+from inferbus_workload_reconciler.policy_merge import service_changes
 from inferbus_workload_reconciler.policy_pods import render_service
 from inferbus_workload_reconciler.workload import ReplicaId, RoleTemplate, ServiceShape, Slot
 
@@ -31,6 +33,26 @@ def missing_services(decisions: Decisions, observed: Observed) -> Iterator[Creat
                 child=ChildKind.SERVICE,
                 manifest=render_service(workload, name, shape),
                 motive=Motive(Reason.SERVICE_MISSING, f"service {name} doesn't exist"),
+            )
+
+
+def changed_services(decisions: Decisions, observed: Observed) -> Iterator[Update]:
+    """Services of ours that don't select what they should."""
+    workload = decisions.book.workload
+    shapes = _shapes(decisions, _standing(decisions))
+    for service in observed.services:
+        shape = shapes.get(service.name)
+        if shape is None or service.deleting or not is_owned(service.owner, workload):
+            continue
+        if changes := service_changes(service, shape):
+            cause = f"service {service.name} has other labels or another selector"
+            yield Update(
+                child=ChildKind.SERVICE,
+                name=service.name,
+                uid=service.uid,
+                resource_version=service.resource_version,
+                changes=changes,
+                motive=Motive(Reason.SERVICE_DIFFERS, cause),
             )
 
 

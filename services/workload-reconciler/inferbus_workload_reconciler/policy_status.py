@@ -107,7 +107,7 @@ def settle_current_revision(
     if outdated:
         return history.most_common(outdated)
     if not standing:
-        return previous if previous and limits.partition > 0 else target
+        return previous if previous and limits.held_below > 0 else target
     done = all(group.updated and group.running for group in standing)
     return target if not previous or (done and len(standing) >= limits.wanted) else previous
 

@@ -25,7 +25,11 @@ from inferbus_workload_reconciler.policy_decisions import Decisions
 from inferbus_workload_reconciler.policy_pod_groups import PodGroupDecision
 from inferbus_workload_reconciler.policy_pods import render_pod
 from inferbus_workload_reconciler.policy_revisions import render_snapshot, surplus_snapshots
-from inferbus_workload_reconciler.policy_services import missing_services, unused_services
+from inferbus_workload_reconciler.policy_services import (
+    changed_services,
+    missing_services,
+    unused_services,
+)
 
 
 def render_steps(
@@ -40,6 +44,7 @@ def render_steps(
         *pod_groups.steps,
         *_pod_creations(decisions, observed, pod_groups),
         *missing_services(decisions, observed),
+        *changed_services(decisions, observed),
         *_old_snapshots(decisions),
     )
 

@@ -36,11 +36,11 @@ def decide_surge(
     open_groups = [
         group
         for group in fleet.groups.values()
-        if not group.surge and group.ordinal >= limits.partition
+        if not group.surge and group.ordinal >= limits.held_below
     ]
     updating = bool(surge) or any(not group.updated for group in open_groups)
     unfinished = sum(not (group.updated and group.running) for group in open_groups)
-    unfinished += sum(ordinal >= limits.partition for ordinal in coming)
+    unfinished += sum(ordinal >= limits.held_below for ordinal in coming)
     wanted = min(limits.max_surge, unfinished) if updating else 0
     cause = f"{unfinished} groups are still to be replaced, maxSurge is {limits.max_surge}"
     free = (ordinal for ordinal in count(limits.wanted) if ordinal not in fleet.groups)

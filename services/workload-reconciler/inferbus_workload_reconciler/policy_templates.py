@@ -80,7 +80,7 @@ class TemplateBook:
         own = self.template(revision, role)
         if own is None:
             return Freshness.UNKNOWN
-        return Freshness.CURRENT if own.hash == newest.hash else Freshness.OUTDATED
+        return Freshness.CURRENT if own.meaning == newest.meaning else Freshness.OUTDATED
 
     def newest_shape(self) -> Shape:
         """The roles as the spec wants them now."""

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import StartupStep
 
 IntOrPercent = int | str
 """A count, or a share such as `25%`."""
@@ -80,6 +81,8 @@ class RoleTemplate:
     content: Mapping[str, Any]
     """What the hash covers, as it stands in a revision snapshot."""
     hash: str
+    meaning: str
+    """Equal for templates that say the same in other words."""
 
     @property
     def size(self) -> int:
@@ -234,6 +237,12 @@ class WorkloadSpec:
     plugins: tuple[Plugin, ...] = ()
     topology_spread: tuple[TopologySpread, ...] = ()
     gang: Gang = Gang()
+    startup: frozenset[StartupStep] = frozenset()
+    """What waits for what when a group is built; empty: nothing."""
+    paused: bool = False
+    """Whether no group or role may move on to another revision."""
+    progress_deadline_ms: int | None = None
+    """How long nothing may come closer to what is wanted; None: for ever."""
     leader_worker_set: str = ""
     """Name of the LeaderWorkerSet that owns the object, if one does."""
 

@@ -14,6 +14,7 @@ from workload_builders import role, serving
 from workload_volcano import NEW
 from workload_world import World
 
+from inferbus_contracts.resources.annotations import STARTUP_ORDER
 from inferbus_workload_reconciler.actions import Action, ChildKind, Create, Delete
 from inferbus_workload_reconciler.core import Plan, is_stale
 from inferbus_workload_reconciler.observed import NO_CLUSTER, Observed
@@ -50,7 +51,16 @@ def specs(draw: st.DrawFn, by_role: bool, policy: str) -> Spec:
     ]
     rollout = None if by_role else draw(KNOBS)
     groups = draw(st.integers(0, 4))
-    return serving(groups, roles, rollout=rollout, by_role=by_role, recoveryPolicy=policy)
+    order = {STARTUP_ORDER: "entry-first,roles-in-order"}
+    annotations = draw(st.sampled_from([{}, order]))
+    return serving(
+        groups,
+        roles,
+        rollout=rollout,
+        by_role=by_role,
+        recoveryPolicy=policy,
+        annotations=annotations,
+    )
 
 
 HAPPENINGS = st.lists(
@@ -170,7 +180,7 @@ def assert_as_wanted(world: World) -> None:
     assert world.live_names() == world.pod_names()
     assert len(groups) == replicas
     assert world.status["replicas"] == world.status["availableReplicas"] == replicas
-    assert world.true_conditions() == ["Available"]
+    assert set(world.true_conditions()) - {"StartupOrderIgnored"} == {"Available"}
     limit = world.plan().summary.partition
     for group in groups:
         pods = [name for name in world.pod_names() if name.startswith(f"x-{group}-")]

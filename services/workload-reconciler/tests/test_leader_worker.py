@@ -1,12 +1,14 @@
 """Inference Services: groups of one leader and its workers (llmaz spec 1.4, 2.4, 4.1)."""
 
+import hashlib
 from typing import Any
 
 import pytest
-from workload_builders import leader_worker_set
+from workload_builders import leader_worker_set, role, serving
 from workload_world import World
 
 from inferbus_workload_reconciler.actions import ChildKind
+from inferbus_workload_reconciler.policy_parsing import parse_workload
 
 
 def settled(*args: Any, **kwargs: Any) -> World:
@@ -109,3 +111,74 @@ def test_the_load_balanced_service_is_not_ours() -> None:
     world.scale(0)
     world.settle()
     assert world.services() == ["p", "p-lb"]
+
+
+@pytest.mark.parametrize(("size", "workers"), [(None, 0), (1, 0), (4, 3)])
+def test_ms_t68_the_size_counts_the_leader(size: int | None, workers: int) -> None:
+    document = leader_worker_set(1)
+    document["spec"]["leaderWorkerTemplate"] |= {"size": size}
+    if size is None:
+        del document["spec"]["leaderWorkerTemplate"]["size"]
+    (only,) = parse_workload(document).roles
+    assert (only.template.worker_replicas, only.replicas) == (workers, 1)
+    world = World(document)
+    world.settle()
+    assert len(world.pod_names()) == 1 + workers
+    assert world.services() == ["p"]
+
+
+def test_ms_t67_a_leader_worker_set_runs_without_its_controller() -> None:
+    """The pods are its own: collected with it, and labelled as LeaderWorkerSet labels them."""
+    world = settled(1, size=2)
+    labels = "leaderworkerset.sigs.k8s.io"
+    key = hashlib.sha1(b"default/p-0", usedforsecurity=False).hexdigest()
+    for index, name in enumerate(["p-0", "p-0-1"]):
+        metadata = world.pod(name)["metadata"]
+        (owner,) = metadata["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("LeaderWorkerSet", "p")
+        assert owner["controller"] is owner["blockOwnerDeletion"] is True
+        assert metadata["labels"][f"{labels}/name"] == "p"
+        assert metadata["labels"][f"{labels}/group-index"] == "0"
+        assert metadata["labels"][f"{labels}/worker-index"] == str(index)
+        assert metadata["labels"][f"{labels}/group-key"] == key
+    assert world.status["readyReplicas"] == 1
+
+
+def test_ms_t67_a_model_serving_of_a_leader_worker_set_is_labelled_for_it() -> None:
+    """As Kthena's bridge made it: plugin lws-standard-labels, its key without the namespace."""
+    document = serving(1, [role("default", workers=1)], plugins=[{"name": "lws-standard-labels"}])
+    owner = {"kind": "LeaderWorkerSet", "name": "x", "uid": "lws", "controller": True}
+    document["metadata"]["ownerReferences"] = [owner]
+    world = World(document)
+    world.settle()
+    labels = world.pod("x-0-default-0-1")["metadata"]["labels"]
+    key = hashlib.sha1(b"x-0", usedforsecurity=False).hexdigest()
+    own = {name.partition("/")[2]: value for name, value in labels.items() if "sigs" in name}
+    assert own == {"name": "x", "group-index": "0", "worker-index": "1", "group-key": key}
+
+
+def test_ms_d37_what_programs_for_leader_worker_sets_rely_on_is_there() -> None:
+    """Environment, DNS and conditions, without another object of the same name."""
+    world = settled(1, size=2)
+    worker = world.pod("p-0-1")
+    variables = {one["name"]: one["value"] for one in worker["spec"]["containers"][0]["env"]}
+    assert variables["LWS_LEADER_ADDRESS"] == "p-0.p.default"
+    assert (variables["LWS_GROUP_SIZE"], variables["LWS_WORKER_INDEX"]) == ("2", "1")
+    assert (worker["spec"]["hostname"], worker["spec"]["subdomain"]) == ("p-0-1", "p")
+    assert world.true_conditions() == ["Available"]
+    assert {kind for kind, _ in world.objects} == {
+        ChildKind.POD,
+        ChildKind.SERVICE,
+        ChildKind.REVISION,
+    }
+
+
+def test_ms_d37_defaults_that_a_server_fills_in_change_nothing() -> None:
+    world = settled(1, size=2)
+    world.document["spec"] |= {"startupPolicy": "LeaderCreated"}
+    world.document["spec"]["leaderWorkerTemplate"]["restartPolicy"] = "RecreateGroupOnPodRestart"
+    world.document["spec"]["rolloutStrategy"] = {
+        "type": "RollingUpdate",
+        "rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0},
+    }
+    assert world.plan().actions == ()

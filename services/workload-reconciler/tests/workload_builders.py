@@ -40,6 +40,7 @@ def serving(
     grace_seconds: int = 0,
     uid: str = UID,
     generation: int = 1,
+    annotations: dict[str, str] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
     """A ModelServing as it is stored."""
@@ -51,7 +52,13 @@ def serving(
     return {
         "apiVersion": "workload.serving.volcano.sh/v1alpha1",
         "kind": "ModelServing",
-        "metadata": {"name": name, "namespace": "default", "uid": uid, "generation": generation},
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": uid,
+            "generation": generation,
+            "annotations": annotations or {},
+        },
         "spec": {
             "replicas": replicas,
             "schedulerName": "volcano",

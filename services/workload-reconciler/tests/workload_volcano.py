@@ -63,14 +63,12 @@ MIXED = [role("prefill", workers=1), role("decode", replicas=2)]
 def gang(
     replicas: int = 1, roles: list[dict[str, Any]] | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """A ModelServing; fields of its template and its `annotations` by name."""
+    """A ModelServing; gangPolicy and networkTopology go into its template."""
     template = {
         name: fields.pop(name) for name in ("gangPolicy", "networkTopology") if name in fields
     }
-    annotations = fields.pop("annotations", {})
     document = serving(replicas, roles, **fields)
     document["spec"]["template"].update(template)
-    document["metadata"]["annotations"] = annotations
     return document
 
 
