@@ -28,9 +28,9 @@ from inferbus_spec_watcher.kubernetes_calls import Calls, ContestedError
 from inferbus_spec_watcher.kubernetes_status import Statuses
 from inferbus_spec_watcher.kubernetes_store import KubernetesStore
 from inferbus_spec_watcher.policies import Policies
+from inferbus_spec_watcher.policy_cluster_objects import ClusterObject
 from inferbus_spec_watcher.policy_cluster_units import (
     Step,
-    bare,
     conditional,
     offers,
     plan_cluster_unit,
@@ -39,6 +39,9 @@ from inferbus_spec_watcher.policy_field_managers import manager_of
 from inferbus_spec_watcher.policy_objects import HAND_OVER, check
 from inferbus_spec_watcher.policy_replicas import replicas_of
 from inferbus_spec_watcher.ports import RenderDocuments, RenderStatus
+
+RenderOwn = Callable[[ClusterObject], dict[str, Any] | None]
+"""The fields that are to be owned; None leaves everything as it is."""
 
 _OWNER = re.compile(r'conflict with "([^"]+)"')
 """How the API server names who owns a field."""
@@ -168,14 +171,17 @@ class KubernetesHand:
         if stored is not None and is_unwanted(stored):
             await self._calls.delete(key, stored)
 
-    async def own(self, key: ObjectKey, manifest: Mapping[str, Any], manager: str) -> None:
-        """Make `manager` own exactly these fields of an object that is there as it was seen."""
-        stored = self._calls.existing(key)
-        await self._calls.apply(key, conditional(manifest, stored), manager, force=True)
+    async def own(self, key: ObjectKey, render: RenderOwn, manager: str) -> None:
+        """Make `manager` own exactly what `render` makes of an object as it stands then."""
 
-    async def give_up(self, key: ObjectKey, manager: str) -> None:
-        """Take back whatever `manager` applied to an object, as far as nobody else did too."""
-        await self.own(key, bare(self._calls.existing(key).object), manager)
+        async def attempt() -> None:
+            stored = self._store.get(key)
+            manifest = None if stored is None or is_going(stored.object) else render(stored)
+            if stored is not None and manifest is not None:
+                wanted = conditional(manifest, stored)
+                await self._calls.apply(key, wanted, manager, force=True)
+
+        await self._calls.persistently(attempt)
 
     def _is_needed(self, step: Step, manager: str) -> bool:
         if not step.needed or step.stored is None:

@@ -4,15 +4,18 @@ Level-triggered, on the one instance that is active. Invariant: what is already 
 no request.
 """
 
+from functools import partial
+from typing import Any
+
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.clock import Clock
-from inferbus_shared.objects.picture import is_going
 from inferbus_shared.worklist import Worklist
 from inferbus_spec_watcher.kubernetes_applier import KubernetesHand
 from inferbus_spec_watcher.kubernetes_store import KubernetesStore
-from inferbus_spec_watcher.policy_cluster_units import gives_way
-from inferbus_spec_watcher.policy_objects import BUILT_IN, EXPANDER, STAMP_MANAGER
+from inferbus_spec_watcher.policy_cluster_objects import ClusterObject
+from inferbus_spec_watcher.policy_cluster_units import bare, gives_way, offers
+from inferbus_spec_watcher.policy_objects import STAMP_MANAGER
 from inferbus_spec_watcher.policy_stamps import missing_stamps
 
 
@@ -45,13 +48,17 @@ class Upkeep:
             self._dirty.add(key)
 
     async def _look_at(self, key: ObjectKey) -> None:
-        stored = self._store.get(key)
-        if stored is None or is_going(stored.object) or not self._membership.is_active:
+        if not self._membership.is_active:
             return
-        if gives_way(key, stored):
-            for manager in sorted(stored.claims.keys() & {BUILT_IN, EXPANDER}):
-                await self._hand.give_up(key, manager)
-            return
-        manifest = missing_stamps(stored, self._clock.now_ms())
-        if manifest is not None:
-            await self._hand.own(key, manifest, STAMP_MANAGER)
+        for manager in sorted(offers(key)):
+            await self._hand.own(key, partial(_given_up, key, manager), manager)
+        await self._hand.own(key, self._stamps, STAMP_MANAGER)
+
+    def _stamps(self, stored: ClusterObject) -> dict[str, Any] | None:
+        return missing_stamps(stored, self._clock.now_ms())
+
+
+def _given_up(key: ObjectKey, manager: str, stored: ClusterObject) -> dict[str, Any] | None:
+    """Nothing at all, where what `manager` offered has become somebody's own."""
+    is_due = manager in stored.claims and gives_way(key, stored)
+    return bare(stored.object) if is_due else None
