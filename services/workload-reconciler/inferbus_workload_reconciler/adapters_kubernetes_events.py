@@ -21,7 +21,10 @@ log = logging.getLogger("inferbus.workload-reconciler")
 COMPONENT: Final = "modelserving-controller"
 """The component that users of the events know (modelserving spec 2.10)."""
 
-MOST_WAITING: Final = 5_000
+MOST_WAITING: Final = 20_000
+
+EVENTS_PER_SECOND: Final = 50.0
+"""How fast events are told, so that a fleet that starts isn't slowed by news of it."""
 
 
 class _Told(NamedTuple):
@@ -73,6 +76,7 @@ class EventTeller:
             except ProblemsError as error:
                 self._dropped += 1
                 log.info("an Event could not be told", extra={"problem": str(error)})
+            await self._clock.sleep(1 / EVENTS_PER_SECOND)
             if self._dropped and self._waiting.empty():
                 log.warning("Events dropped", extra={"count": self._dropped})
                 self._dropped = 0

@@ -54,13 +54,11 @@ async def record(
     event = first_event(about, reason, message, component, warning=warning, now_ms=now_ms)
     namespace = event["metadata"]["namespace"]
     name = event_name(about, reason, message, component)
-    known = await calls.get(EVENT, namespace, name)
-    if known is None:
-        try:
-            return await calls.create(EVENT, event)
-        except KubeError as error:
-            if error.code is not ErrorCode.ALREADY_EXISTS:
-                raise
-            known = await calls.get(EVENT, namespace, name) or event
+    try:
+        return await calls.create(EVENT, event)
+    except KubeError as error:
+        if error.code is not ErrorCode.ALREADY_EXISTS:
+            raise
+    known = await calls.get(EVENT, namespace, name) or event
     body = next_event(known, now_ms)
     return await calls.patch(EVENT, namespace, name, body, content_type=MERGE_PATCH)

@@ -6,9 +6,11 @@ none, and a login page shall not see the token.
 """
 
 import asyncio
+import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -47,6 +49,8 @@ class Transport:
         self, access: Access, settings: KubeSettings, clock: Clock, metrics: KubeMetrics
     ) -> None:
         self._access = access
+        # Asked once: the HTTP library would ask with two threads for each call.
+        self._proxy = access.proxy or environment_proxy(access.server)
         self._clock = clock
         self._metrics = metrics
         self._pace = Pace(settings.requests_per_second)
@@ -62,7 +66,6 @@ class Transport:
         connector = aiohttp.TCPConnector(limit=limit, ssl=self._access.tls or True)
         return aiohttp.ClientSession(
             connector=connector,
-            trust_env=self._access.proxy is None,
             read_bufsize=_READ_BUFFER_BYTES,
             cookie_jar=aiohttp.DummyCookieJar(),
             # The API server is near: what compressing saves of the network costs more of the CPU.
@@ -213,7 +216,7 @@ class Transport:
             headers=headers,
             timeout=limits,
             allow_redirects=False,
-            proxy=self._access.proxy,
+            proxy=self._proxy,
             server_hostname=self._access.server_name,
         ) as response:
             yield response
@@ -223,6 +226,14 @@ class Transport:
             return await self._access.authorization()
         except ProblemsError as error:
             raise KubeError(*error.problems) from None
+
+
+def environment_proxy(server: str) -> str | None:
+    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a server; None for none."""
+    address = urlsplit(server)
+    if urllib.request.proxy_bypass_environment(address.netloc):
+        return None
+    return urllib.request.getproxies_environment().get(address.scheme)
 
 
 def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str, Any]:
