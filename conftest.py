@@ -47,7 +47,7 @@ def bare_nats_server() -> object:
 def kube_apiserver() -> Iterator[KubeApiServer]:
     """A real API server, one for all tests of this process: each uses a namespace of its own.
 
-    Whoever kills it, or defines what all namespaces share, takes `running_apiserver` instead.
+    Whoever kills it, or takes away kinds that others define too, takes `running_apiserver` instead.
     """
     with running_apiserver() as server:
         yield server
