@@ -5,8 +5,9 @@ what the router answers.
 """
 
 import asyncio
+import contextlib
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,12 @@ from inferbus_contracts.resources.kinds import (
 )
 from inferbus_contracts.services import Service
 from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
+from tests.fakes.kubernetes import FakeKubernetes
 from tests.support.eventually import eventually
-from tests.support.kube import KubeServer
-from tests.support.kube_platform import DEPLOY, KubePlatform, platform_on
+from tests.support.kube import REAL, KubeServer
+from tests.support.kube_apiserver import KubeApiServer, running_apiserver
+from tests.support.kube_manifests import DEPLOY
+from tests.support.kube_platform import KubePlatform, platform_on
 from tests.support.load import Load, running_load
 from tests.support.platform import model_manifests
 
@@ -40,10 +44,24 @@ TOKENS = 20
 """Of one answer: a second or so, longer than the time between two samples."""
 
 
-@pytest.fixture
-async def kube(kube_server: KubeServer) -> AsyncIterator[KubePlatform]:
-    async with platform_on(kube_server, environment=QUICK) as platform:
-        yield platform
+@pytest.fixture(scope="module")
+def own_apiserver() -> Iterator[KubeApiServer]:
+    """One that these tests alone define kinds on."""
+    with running_apiserver() as server:
+        yield server
+
+
+@pytest.fixture(params=["fake", REAL])
+async def kube(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KubePlatform]:
+    async with contextlib.AsyncExitStack() as stack:
+        if request.param == "fake":
+            fake = await stack.enter_async_context(FakeKubernetes(Service))
+            server = KubeServer("fake", fake.url, fake.tokens, tmp_path, fake=fake)
+        else:
+            real: KubeApiServer = request.getfixturevalue("own_apiserver")
+            authority = real.certificate_authority
+            server = KubeServer("real", real.url, real.tokens, tmp_path, ca_file=authority)
+        yield await stack.enter_async_context(platform_on(server, environment=QUICK))
 
 
 def scaled_model(least: int, most: int) -> list[dict[str, Any]]:
@@ -140,8 +158,7 @@ async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
         killed = await asyncio.to_thread(kube.platform.kill, service.value)
         pods = await until_scaled(kube, 3)
         assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
-        back = await asyncio.to_thread(kube.platform.pid, service.value)
-        assert back != killed
+        await eventually(lambda: kube.platform.pid(service.value) != killed, PATIENCE_SECONDS)
         await eventually(lambda: every_pod_has_one_process(kube), PATIENCE_SECONDS)
         assert load.counts.bad == 0, load.counts
 

@@ -10,13 +10,10 @@ import contextlib
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from inferbus_contracts.errors import ErrorCode
-from inferbus_contracts.resources.kinds import KINDS, key_of
+from inferbus_contracts.resources.kinds import KINDS, LEADER_WORKER_SET, key_of
 from inferbus_contracts.services import Service
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.problems import KubeError
@@ -28,15 +25,19 @@ from inferbus_shared.kube.resources import (
     resource_of,
 )
 from inferbus_shared.kube.settings import KubeSettings
+from tests.fakes.kubernetes.crds import leader_worker_set_definition
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
-from tests.support.kube_cluster import running_cluster
+from tests.support.kube_calls import KubeCalls
+from tests.support.kube_cluster import KubeCluster
+from tests.support.kube_manifests import manifests
 from tests.support.platform import Answer, Platform, running_platform
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
 ON_KUBERNETES = (Service.SPEC_WATCHER, Service.WORKLOAD_RECONCILER, Service.NODE_AGENT)
 """The services whose substrate is a setting."""
 MANAGER = "kubectl"
+SCHEDULING_SECONDS = 0.05
+COLLECTING_SECONDS = 0.5
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 CLUSTER_ROLE_BINDING = ApiResource(
     *_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False
@@ -149,13 +150,11 @@ class KubePlatform:
     async def until_ready(self, number: int, timeout: float = 60.0) -> list[Document]:
         """Wait until so many pods are there, and all of them are ready."""
 
-        async def there() -> list[Document] | None:
-            ready = await self.ready_pods()
-            return ready if len(ready) == number == len(await self.pods()) else None
+        async def there() -> bool:
+            return len(await self.ready_pods()) == number == len(await self.pods())
 
-        found = await eventually(there, timeout, f"{number} pods are ready")
-        assert found is not None
-        return found
+        await eventually(there, timeout, f"{number} pods are ready")
+        return await self.pods()
 
 
 def _is_ready(pod: Document) -> bool:
@@ -167,18 +166,18 @@ def _is_ready(pod: Document) -> bool:
 async def install(client: KubeClient) -> None:
     """The CRDs, served, and what each service may do; the node agent may do what a kubelet may.
 
-    What is there already stays as it is.
+    LeaderWorkerSets are served too, and no controller is there for them. What is there already
+    stays as it is.
     """
-    for path in sorted((DEPLOY / "crds").glob("*.yaml")):
-        await _create(client, yaml.safe_load(path.read_text()), CUSTOM_RESOURCE_DEFINITION)
+    for definition in (*manifests("crds"), leader_worker_set_definition()):
+        await _create(client, definition, CUSTOM_RESOURCE_DEFINITION)
     for kind, row in KINDS.items():
-        if not row.supporting:
+        if not row.supporting or kind == LEADER_WORKER_SET:
             await eventually(partial(client.serves, resource_of(kind)), 30, kind)
     if not await client.serves(CLUSTER_ROLE_BINDING):
         return
-    for path in sorted((DEPLOY / "rbac").glob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
-            await _create(client, document, _RIGHTS[document["kind"]])
+    for document in manifests("rbac"):
+        await _create(client, document, _RIGHTS[document["kind"]])
     await _create(client, _KUBELET, CLUSTER_ROLE_BINDING)
 
 
@@ -203,12 +202,32 @@ async def platform_on(
         )
         settings = {**platform_settings(server, name, name), **(environment or {})}
         async with (
-            running_cluster(client, name, node=name),
+            server.calls() as calls,
+            _scheduler(calls, name).playing(SCHEDULING_SECONDS),
+            _collector(calls, name).playing(COLLECTING_SECONDS),
             _in_a_thread(
                 running_platform("--startup", "0", *options, environment=settings)
             ) as platform,
         ):
             yield KubePlatform(platform, client, name)
+
+
+def _scheduler(calls: KubeCalls, name: str) -> KubeCluster:
+    """Binds the namespace's pods to its one node, the node agent's; that runs and ends them."""
+    scheduler = KubeCluster(calls, name, nodes=(name,), collects=False)
+    scheduler.runs = scheduler.ends = _never
+    return scheduler
+
+
+def _collector(calls: KubeCalls, name: str) -> KubeCluster:
+    """Collects garbage and nothing else; less often, because it asks for all kinds."""
+    collector = KubeCluster(calls, name)
+    collector.binds = collector.runs = collector.ends = _never
+    return collector
+
+
+def _never(_: Document) -> bool:
+    return False
 
 
 @contextlib.asynccontextmanager

@@ -15,10 +15,13 @@ from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.problems import KubeError
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import CONFIG_MAP, POD, SECRET
-from inferbus_shared.kube.transport import JSON_PATCH
 
 MANAGER = "inferbus-node-agent"
 _RESOURCES = {SourceKind.CONFIG_MAP: CONFIG_MAP, SourceKind.SECRET: SECRET}
+_ABSENT: Mapping[str, Any] = {"reason": None, "message": None}
+"""Fields of a status that go when it doesn't name them."""
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+"""Merges conditions by their types; the API server knows it for its own kinds alone."""
 _OF_EVERY_WRITE = frozenset({"managedFields", "resourceVersion"})
 
 
@@ -66,25 +69,24 @@ class ApiStatuses:
         self._client = client
 
     async def report(self, key: str, uid: str, status: Document) -> None:
-        """Replace the status of a pod, if it is still the same one."""
+        """Set the status of a pod, if it is still the same one.
+
+        Conditions that others tell of the pod stay, as with the kubelet: readiness gates are such.
+        """
         pod = ObjectKey.parse(key)
-        patch: list[Document] = [
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]
+        change = {"metadata": {"uid": uid}, "status": {**_ABSENT, **status}}
         try:
             await self._client.patch(
                 POD,
                 pod.namespace,
                 pod.name,
-                patch,
-                content_type=JSON_PATCH,
+                change,
+                content_type=STRATEGIC_MERGE_PATCH,
                 subresource="status",
                 manager=MANAGER,
             )
         except KubeError as error:
-            # A failed test and a status that is refused look the same (RFC 6902 section 5).
-            if error.code is ErrorCode.KUBE_INVALID and not await self._is(pod, uid):
+            if any(problem.field == "metadata.uid" for problem in error.problems):
                 raise _replaced(key, uid) from None
             raise
 
@@ -93,16 +95,13 @@ class ApiStatuses:
         pod = ObjectKey.parse(key)
         await self._client.delete(POD, pod.namespace, pod.name, uid=uid, grace_period_seconds=0)
 
-    async def _is(self, pod: ObjectKey, uid: str) -> bool:
-        found = await self._client.get(POD, pod.namespace, pod.name)
-        return found is not None and found["metadata"].get("uid") == uid
-
 
 def _replaced(key: str, uid: str) -> ProblemsError:
+    """A pod's uid never changes, which is what the API server says in a case like this."""
     return ProblemsError(
         Problem(
             code=ErrorCode.CONFLICT,
-            message="another pod has this name now, or none",
+            message="another pod has this name now",
             object=key,
             field="metadata.uid",
             value=uid,

@@ -13,7 +13,11 @@ from node_agent_world import World
 
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.resources.scalars import parse_quantity
-from inferbus_node_agent.adapters_kubernetes import ApiStatuses, wanted_part
+from inferbus_node_agent.adapters_kubernetes import (
+    STRATEGIC_MERGE_PATCH,
+    ApiStatuses,
+    wanted_part,
+)
 from inferbus_node_agent.adapters_kubernetes_node import NodeObject
 from inferbus_node_agent.policy_environment import NodeFacts
 from inferbus_node_agent.ports import Outside
@@ -54,8 +58,8 @@ class Cluster(World):
         self._following = asyncio.create_task(reflector.run())
         return outside_of(self.client, reflector, self.node, self.models)
 
-    async def run(self, **settings: Any) -> None:
-        await self.start(node=self.node, **settings)
+    async def run(self) -> None:
+        await self.start(node=self.node, restart_backoff_seconds=0.1)
 
     async def stop(self) -> None:
         await super().stop()
@@ -168,6 +172,33 @@ async def test_a_status_is_written_only_when_it_changes(cluster: Cluster) -> Non
     now = await cluster.get("quiet")
     assert now is not None
     assert now["metadata"]["resourceVersion"] == marked["metadata"]["resourceVersion"]
+
+
+async def test_what_others_tell_of_a_pod_stays(cluster: Cluster) -> None:
+    await cluster.run()
+    await cluster.create(pod("here", container("main", *SLEEP)))
+    await cluster.until_ready_pod("here")
+    gate = {"type": "example.com/gate", "status": "True"}
+    await cluster.client.patch(
+        POD,
+        cluster.namespace,
+        "here",
+        {"status": {"conditions": [gate], "message": "somebody's"}},
+        content_type=STRATEGIC_MERGE_PATCH,
+        subresource="status",
+    )
+    (process,) = cluster.running()
+    kill_group(process)
+
+    async def restarted() -> Document | None:
+        found = await cluster.ready_pod("here")
+        again = found and found["status"]["containerStatuses"][0]["restartCount"] == 1
+        return found if again else None
+
+    now = await eventually(restarted, 30)
+    assert now is not None
+    assert "example.com/gate" in [one["type"] for one in now["status"]["conditions"]]
+    assert "message" not in now["status"]
 
 
 async def test_nothing_is_written_about_another_pod_of_the_same_name(cluster: Cluster) -> None:
@@ -333,7 +364,7 @@ async def test_while_the_api_server_is_away_the_pods_stay_and_afterwards_all_is_
     (before,) = cluster.running()
     await away(server)
     await cluster.stop()
-    await cluster.run(restart_backoff_seconds=0.1)
+    await cluster.run()
     await eventually(lambda: cluster.agent is not None and cluster.agent.pods == 1)
     assert cluster.running() == [before]
     kill_group(before)
