@@ -3,19 +3,25 @@
 What only an API server can judge (rules in CEL, merging, defaults) is in tests/kube.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from contracts.tests.conftest import build
 from contracts.tests.rule_cases import definitions as cases
+from contracts.tests.test_admission_properties import drawn
 from contracts.tests.test_rules import BROKEN, FINE, ROWS
+from inferbus_contracts.admission import admit
 from inferbus_contracts.admission.paths import split_path
 from inferbus_contracts.admission.rule import Severity
 from inferbus_contracts.admission.rules import rules_for
+from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.manifests.columns import COLUMNS
 from inferbus_contracts.manifests.definitions import DEFINED, definition, object_schema
 from inferbus_contracts.manifests.files import CRDS, generated_manifests, schema_faults
@@ -139,6 +145,29 @@ def test_what_breaks_no_rule_fits(token: str, changes: dict) -> None:
 )
 def test_what_is_merely_doubtful_fits(rule: str, token: str, changes: dict) -> None:
     assert refused_at(token, build(token, changes)) == []
+
+
+def as_kubernetes_takes_it(document: dict[str, Any]) -> dict[str, Any]:
+    """Quantities with decimals as text, and what is null left out."""
+    return json.loads(json.dumps(without_nulls(document)), parse_float=str)
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("token", sorted(TOKENS))
+@settings(max_examples=40)
+@given(data=st.data())
+def test_what_admission_accepts_fits(token: str, data: st.DataObject) -> None:
+    document = as_kubernetes_takes_it(drawn(token, data))
+    try:
+        admit(document)
+    except ProblemsError:
+        return
+    assert refused_at(token, document) == []
 
 
 def test_what_only_admission_can_say_is_a_rule_of_it() -> None:

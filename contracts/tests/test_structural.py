@@ -93,7 +93,10 @@ PART = {
         ("free", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
         ("anything", {"x-kubernetes-preserve-unknown-fields": True}),
         ("many", {"type": "integer", "format": "int64", "default": 0}),
-        ("share", {**EITHER, "default": 1, "minimum": 0, "pattern": "^[0-9]+%$"}),
+        (
+            "share",
+            {**EITHER, "default": 1, "minimum": 0, "maximum": 2**31 - 1, "pattern": "^[0-9]+%$"},
+        ),
         ("amount", {**EITHER, "pattern": QUANTITY}),
         ("port", {"type": "integer", "format": "int64", "minimum": 1, "maximum": 2**32 - 1}),
     ],

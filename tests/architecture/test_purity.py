@@ -14,6 +14,7 @@ COMMANDS = {
     "contracts/inferbus_contracts/add_golden.py",
     "contracts/inferbus_contracts/check.py",
     "contracts/inferbus_contracts/generate.py",
+    "contracts/inferbus_contracts/rbac.py",
     "contracts/inferbus_contracts/release.py",
     "contracts/inferbus_contracts/published/command.py",
     "contracts/inferbus_contracts/published/files.py",

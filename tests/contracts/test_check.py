@@ -2,17 +2,24 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from inferbus_contracts.check import check
+from inferbus_contracts.check import check, check_manifests
 from inferbus_contracts.errors import ProblemsError
-from inferbus_contracts.generate import generate
+from inferbus_contracts.generate import generate, generate_manifests
 from inferbus_contracts.published.command import run_command
 from inferbus_contracts.published.difference import first_difference
 from inferbus_contracts.published.documents import generated_files
-from inferbus_contracts.published.files import CONTRACTS, PUBLISHED, read_published
+from inferbus_contracts.published.files import (
+    CONTRACTS,
+    DEPLOY,
+    MANIFESTS,
+    PUBLISHED,
+    read_published,
+)
 from inferbus_contracts.published.releases import last_release, release_files, version_order
 from inferbus_contracts.release import release
 
@@ -179,3 +186,41 @@ def test_a_command_ends_with_what_it_did_or_with_every_problem(
     printed = capsys.readouterr()
     assert printed.out.count("\n") == 1
     assert printed.err.count("\n") == len(told(tmp_path))
+
+
+DEFINITION = "crds/modelservings.workload.serving.volcano.sh.yaml"
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    """A copy of the manifests that are checked in."""
+    for part in MANIFESTS:
+        shutil.copytree(DEPLOY / part, tmp_path / part)
+    return tmp_path
+
+
+def test_manifests_that_are_checked_in_are_current() -> None:
+    assert "current" in check_manifests(DEPLOY)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda file: file.write_text(f"{file.read_text()}# by hand\n"), "is not what the code"),
+        (lambda file: file.unlink(), "is not what the code says"),
+        (lambda file: shutil.copy(file, file.with_name("other.yaml")), "nothing in the code"),
+    ],
+    ids=["edited", "missing", "stray"],
+)
+def test_a_manifest_that_the_code_does_not_say_is_told_and_made_right(
+    manifests: Path, change: Callable[[Path], object], told: str
+) -> None:
+    change(manifests / DEFINITION)
+    with pytest.raises(ProblemsError) as raised:
+        check_manifests(manifests)
+    (problem,) = raised.value.problems
+    assert told in problem.message
+    assert "python -m inferbus_contracts.generate" in problem.message
+    generate_manifests(manifests)
+    assert "current" in check_manifests(manifests)
+    assert generate_manifests(manifests).startswith("0 written, 0 removed")

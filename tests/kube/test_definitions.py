@@ -10,14 +10,19 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contracts.tests.conftest import build, get_at
 from contracts.tests.rule_cases import definitions as cases
-from contracts.tests.test_definitions import fields
+from contracts.tests.test_admission_properties import drawn
+from contracts.tests.test_definitions import as_kubernetes_takes_it, fields
 from contracts.tests.test_rules import BROKEN, FINE, ROWS
+from inferbus_contracts.admission import admit
 from inferbus_contracts.admission.paths import split_path
 from inferbus_contracts.admission.rule import Severity
 from inferbus_contracts.admission.schema import decode
+from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.manifests.definitions import DEFINED, object_schema
 from inferbus_contracts.published.files import CONTRACTS
 from inferbus_contracts.resources.kinds import KINDS, find_kind
@@ -134,6 +139,21 @@ def test_what_is_stored_is_what_admission_reads(
         "spec"
     ] == (read)
     assert answer.body["spec"] == read
+
+
+@pytest.mark.parametrize("token", sorted(TOKENS))
+@settings(max_examples=25)
+@given(data=st.data())
+def test_whatever_admission_accepts_is_accepted(
+    installed_apiserver: KubeApiServer, token: str, data: st.DataObject
+) -> None:
+    document = as_kubernetes_takes_it(drawn(token, data))
+    try:
+        admit(document)
+    except ProblemsError:
+        return
+    answer = judge(installed_apiserver, document, strictly=True)
+    assert answer.status == HTTPStatus.CREATED, answer.body
 
 
 @pytest.mark.parametrize(

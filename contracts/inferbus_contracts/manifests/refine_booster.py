@@ -9,9 +9,9 @@ from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
 from inferbus_contracts.manifests.structural import PORT, PRESERVE
 from inferbus_contracts.resources import booster
 
-_MAX_BACKENDS = 50
-_MAX_ADAPTERS = 1000
-_URI_LENGTH = 2048
+_MAX_BACKENDS = 32
+_MAX_ADAPTERS = 500
+_URI_LENGTH = 1536
 
 _VARIABLES: Schema = {
     **merged_by("name"),

@@ -119,13 +119,17 @@ class _Walk:
 
 
 def _int_or_string(node: Schema) -> Schema:
-    """Bounds and forms stand beside the two types, where Kubernetes wants them."""
+    """Bounds and forms stand beside the two types, where Kubernetes wants them.
+
+    What has no form of its own is a quantity; anything else counts in 32 bits.
+    """
     outside: Schema = {name: node[name] for name in ("description", "default") if name in node}
     if "description" in outside:
         outside["description"] = explained(outside["description"])
     for choice in node["anyOf"]:
         outside |= {name: value for name, value in choice.items() if name != "type"}
-    outside.setdefault("pattern", QUANTITY)
+    if outside.setdefault("pattern", QUANTITY) != QUANTITY:
+        outside["maximum"] = _INT32
     return {**outside, "anyOf": _BOTH_TYPES, INT_OR_STRING: True}
 
 

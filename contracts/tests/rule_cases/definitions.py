@@ -18,6 +18,7 @@ REFUSED = [
     ("ModelServing", {"spec.rolloutStrategy.type": "Recreate"}, "spec.rolloutStrategy.type"),
     ("ModelServing", {f"{ROLLING}.maxUnavailable": "1"}, f"{ROLLING}.maxUnavailable"),
     ("ModelServing", {f"{ROLLING}.maxUnavailable": -1}, f"{ROLLING}.maxUnavailable"),
+    ("ModelServing", {f"{ROLLING}.maxSurge": 2**31}, f"{ROLLING}.maxSurge"),
     ("ModelServing", {f"{ROLLING}.maxSurge": "some"}, f"{ROLLING}.maxSurge"),
     ("ModelServing", {f"{ROLE}.name": "thirteenchars"}, f"{ROLE}.name"),
     ("ModelServing", {f"{ROLE}.name": "-a"}, f"{ROLE}.name"),
