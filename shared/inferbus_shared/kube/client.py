@@ -14,9 +14,10 @@ from inferbus_contracts.errors import ErrorCode
 from inferbus_shared.clock import Clock, SystemClock
 from inferbus_shared.kube import discovery
 from inferbus_shared.kube.access import Access, open_access
+from inferbus_shared.kube.deletion import delete_options
 from inferbus_shared.kube.listing import Listing, Page, pages_of
 from inferbus_shared.kube.metrics import KubeMetrics
-from inferbus_shared.kube.problems import KubeError
+from inferbus_shared.kube.problems import KubeError, PathNotFoundError
 from inferbus_shared.kube.recording import record
 from inferbus_shared.kube.resources import ApiResource
 from inferbus_shared.kube.settings import KubeSettings
@@ -66,9 +67,15 @@ class KubeClient:
         try:
             return await self._call("GET", resource, namespace, name)
         except KubeError as error:
-            if error.code is ErrorCode.NOT_FOUND:
+            if await self._says_absent(resource, error):
                 return None
             raise
+
+    async def _says_absent(self, resource: ApiResource, error: KubeError) -> bool:
+        """Whether it is the API server that knows no such object."""
+        if isinstance(error, PathNotFoundError):
+            return not await self.serves(resource)
+        return error.code is ErrorCode.NOT_FOUND
 
     async def list(
         self,
@@ -121,19 +128,11 @@ class KubeClient:
 
         The answer is the object as it ends, or a `Status` when it has ended.
         """
-        options: Document = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "propagationPolicy": propagation,
-        }
-        if uid:
-            options["preconditions"] = {"uid": uid}
-        if grace_period_seconds is not None:
-            options["gracePeriodSeconds"] = grace_period_seconds
+        options = delete_options(uid, grace_period_seconds, propagation)
         try:
             return await self._call("DELETE", resource, namespace, name, body=options)
         except KubeError as error:
-            if error.code is ErrorCode.NOT_FOUND:
+            if await self._says_absent(resource, error):
                 return None
             if not uid or error.code is not ErrorCode.CONFLICT:
                 raise

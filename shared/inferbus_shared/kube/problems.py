@@ -65,6 +65,23 @@ class KubeError(ProblemsError):
         return self.problems[0].code
 
 
+class PathNotFoundError(KubeError):
+    """A 404 that isn't about an object but about the path, in plain text.
+
+    The API server says so where it serves no such group; so does many a proxy, about anything.
+    """
+
+    def __init__(self, message: str, about: str) -> None:
+        code = ErrorCode.NOT_FOUND
+        problem = Problem(
+            code=code,
+            message=f"the path isn't served: {message}",
+            object=about or None,
+            remedy=f"{_REMEDIES[code]}; {UNREACHABLE_REMEDY}",
+        )
+        super().__init__(problem, status=404)
+
+
 def refused(
     status: int,
     answer: Mapping[str, Any],

@@ -22,7 +22,13 @@ from inferbus_shared.kube.lines import lines_of
 from inferbus_shared.kube.metrics import KubeMetrics
 from inferbus_shared.kube.outage import Outage
 from inferbus_shared.kube.pacing import Pace, back_off_seconds, retry_after_seconds
-from inferbus_shared.kube.problems import KubeError, not_the_api_server, refused, unreachable
+from inferbus_shared.kube.problems import (
+    KubeError,
+    PathNotFoundError,
+    not_the_api_server,
+    refused,
+    unreachable,
+)
 from inferbus_shared.kube.resources import ApiResource
 from inferbus_shared.kube.settings import KubeSettings
 
@@ -225,6 +231,7 @@ class Transport:
         try:
             return await self._access.authorization()
         except ProblemsError as error:
+            self._outage.failed(error.problems[0])
             raise KubeError(*error.problems) from None
 
 
@@ -244,10 +251,12 @@ def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str
         answer = None
     status = response.status
     if not isinstance(answer, dict):
-        if status in _PLAIN_TEXT and response.content_type == "text/plain":
-            answer = {"message": body[:1000].decode("utf-8", "replace").strip()}
-        else:
+        if response.content_type != "text/plain" or status not in _PLAIN_TEXT:
             raise not_the_api_server(status, response.content_type, body, about)
+        text = body[:1000].decode("utf-8", "replace").strip()
+        if status == 404:
+            raise PathNotFoundError(text, about)
+        answer = {"message": text}
     if status >= 300:
         wait = retry_after_seconds(response.headers.get("Retry-After"))
         raise refused(status, answer, about, wait)

@@ -12,7 +12,7 @@ from aiohttp import web
 from inferbus_contracts.errors import ErrorCode
 from inferbus_shared.kube.listing import PAGED_TRIES
 from inferbus_shared.kube.problems import KubeError
-from inferbus_shared.kube.resources import POD
+from inferbus_shared.kube.resources import POD, POD_GROUP
 from inferbus_shared.kube.transport import JSON_PATCH, MAX_THROTTLED_TRIES, MERGE_PATCH
 from shared.tests.kube.scripted import (
     Scripted,
@@ -93,13 +93,46 @@ async def test_a_token_file_that_vanishes_fails_the_call_alone(server: Scripted)
     assert server.requests == []
 
 
-async def test_the_plain_text_of_an_unserved_path_is_not_found(server: Scripted) -> None:
-    async def answer(_: web.Request) -> web.StreamResponse:
-        return web.Response(status=404, text="404 page not found\n")
+async def test_a_token_file_that_vanishes_is_told_by_a_watch_too(
+    server: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client_of(server, token_file="/nowhere/token") as client:
+        with pytest.raises(KubeError):
+            async with client.watch(POD, "", "", "1", 1):
+                pass
+    assert [one.getMessage() for one in caplog.records] == ["out of service"]
 
-    server.always = answer
+
+async def not_found(_: web.Request) -> web.StreamResponse:
+    return web.Response(status=404, text="404 page not found\n")
+
+
+async def test_what_isnt_served_isnt_there(server: Scripted) -> None:
+    server.script = [not_found, says({"groups": []})] * 2
     async with client_of(server) as client:
-        assert await client.get(POD, "default", "a") is None
+        assert await client.get(POD_GROUP, "default", "a") is None
+        assert await client.delete(POD_GROUP, "default", "a") is None
+
+
+async def test_a_404_in_plain_text_alone_doesnt_say_that_an_object_is_gone(
+    server: Scripted,
+) -> None:
+    server.script = [not_found, says({"resources": [{"name": "pods"}]})] * 2
+    server.always = not_found
+    async with client_of(server) as client:
+        for _ in range(3):
+            with pytest.raises(KubeError, match="path isn't served"):
+                await client.get(POD, "default", "a")
+
+
+async def test_a_login_page_elsewhere_isnt_followed(server: Scripted) -> None:
+    async def moved(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": "/login"})
+
+    server.script = [moved]
+    server.always = says(pod("a", 1))
+    assert (await failure(server)).code is ErrorCode.KUBE_UNREACHABLE
+    assert [one.path for one in server.requests] == ["/api/v1/namespaces/default/pods/a"]
 
 
 async def test_a_throttled_call_comes_back_when_it_may(server: Scripted) -> None:

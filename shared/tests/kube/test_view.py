@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferbus_shared.kube.problems import malformed
 from inferbus_shared.kube.resources import NODE, POD
 from inferbus_shared.kube.view import MalformedError, Relist, View, identify
 from shared.tests.kube.scripted import pod
@@ -128,6 +129,19 @@ def test_an_object_that_cant_be_read_any_more_is_not_gone() -> None:
         relist.add(broken)
     assert relist.finish(6) == []
     assert objects.get(key("a")) == 1
+
+
+def test_what_cant_be_read_is_forgotten_when_it_is_gone() -> None:
+    objects = view()
+    for name in ("Pod/one/a", "Pod/one/b", "Pod/two/a"):
+        objects.malformed[name] = malformed("Pod", name, "it is broken")
+    broken = pod("a", 5, "one")
+    broken["metadata"]["labels"] = None
+    relist = Relist(objects, POD, "one")
+    with pytest.raises(MalformedError):
+        relist.add(broken)
+    relist.finish(6)
+    assert sorted(objects.malformed) == ["Pod/one/a", "Pod/two/a"]
 
 
 def _without(field: str, value: object) -> dict[str, Any]:
