@@ -13,6 +13,8 @@ _SPEC: Document = {
     "type": "object",
     "properties": {
         "replicas": {"type": "integer", "default": 1},
+        "size": {"type": "integer", "minimum": 1, "maximum": 9},
+        "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 4},
         "mode": {"type": "string", "enum": ["a", "b"]},
         "names": {"type": "array", "items": {"type": "string"}},
         "roles": {

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.fakes.kubernetes.crds import leader_worker_set_definition, pod_group_definition
 from tests.kube.definitions import CRDS, Widgets
 from tests.support.eventually import eventually
@@ -210,3 +212,31 @@ async def test_an_older_volcano_knows_no_subgroups(fake_kube_server: KubeServer)
     async with fake_kube_server.calls() as calls:
         created = await calls.post(path, {**body, "kind": "PodGroup"})
     assert created.body["spec"] == {"minMember": 2, "queue": "default"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "field"),
+    [
+        ({"replicas": "two"}, "FieldValueTypeInvalid", "spec.replicas"),
+        ({"mode": "c"}, "FieldValueNotSupported", "spec.mode"),
+        ({"roles": [{"replicas": 1}]}, "FieldValueRequired", "spec.roles[0].name"),
+        ({"roles": [{"name": "a"}, {"name": "a"}]}, "FieldValueDuplicate", "spec.roles[1]"),
+        ({"names": [1]}, "FieldValueTypeInvalid", "spec.names[0]"),
+        ({"size": 0}, "FieldValueInvalid", "spec.size"),
+        ({"code": "1x"}, "FieldValueInvalid", "spec.code"),
+    ],
+)
+async def test_what_the_schema_forbids_is_refused(
+    kube_calls: KubeCalls, namespace: str, spec: Document, reason: str, field: str
+) -> None:
+    widgets = await Widgets(kube_calls, namespace).install()
+    refused = await kube_calls.post(widgets.path(), widgets.widget(spec=spec))
+    assert (refused.code, refused.body["reason"]) == (422, "Invalid")
+    causes = refused.body["details"]["causes"]
+    assert (reason, field) in [(cause["reason"], cause["field"]) for cause in causes]
+    assert refused.body["details"]["kind"] == "Widget"
+    await kube_calls.post(widgets.path(), widgets.widget(spec={}))
+    conditions = widgets.widget(status={"conditions": [{"type": "Ready"}]})
+    status = await kube_calls.apply(widgets.path("w", "status"), conditions, manager="m")
+    assert status.code == 422
+    assert status.body["details"]["causes"][0]["field"] == "status.conditions[0].status"

@@ -1,4 +1,4 @@
-"""Deleting on both servers: grace, preconditions, finalizers, propagation, collections, namespaces."""
+"""Deleting on both servers: grace, preconditions, finalizers, propagation, namespaces."""
 
 from typing import Any
 

@@ -9,6 +9,8 @@ import json
 import signal
 from pathlib import Path
 
+import uvloop
+
 from tests.fakes.kubernetes.server import ADMIN, FakeKubernetes
 
 
@@ -33,7 +35,7 @@ def main() -> None:
     parser.add_argument("--user", action="append", default=[], help=f"a user besides {ADMIN}")
     parser.add_argument("--anonymous", default="", help="the user of requests without a token")
     arguments = parser.parse_args()
-    asyncio.run(_serve(arguments.port, arguments.ports_file, arguments.user, arguments.anonymous))
+    uvloop.run(_serve(arguments.port, arguments.ports_file, arguments.user, arguments.anonymous))
 
 
 if __name__ == "__main__":

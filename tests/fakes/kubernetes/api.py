@@ -20,6 +20,7 @@ from tests.fakes.kubernetes.status import (
     terminating,
 )
 from tests.fakes.kubernetes.store import Store, Stored, stored
+from tests.fakes.kubernetes.validation import faults
 
 Document = dict[str, Any]
 
@@ -150,10 +151,11 @@ class Api:
 
     def _prepared(self, resource: Resource, new: Document, old: Document | None) -> Document:
         """Defaulted, pruned, with what only the server decides."""
+        new["metadata"] = metadata.without_empty(new["metadata"])
         if resource.custom:
             if resource.status and old is None:
                 new.pop("status", None)
-            return structured(new, resource.schema)
+            return _valid(resource, structured(new, resource.schema))
         if old is None and resource.status:
             new.pop("status", None)
         self._built_in(resource, new, old)
@@ -245,6 +247,14 @@ def gone(document: Document) -> bool:
         and not meta.get("finalizers")
         and not meta.get("deletionGracePeriodSeconds")
     )
+
+
+def _valid(resource: Resource, document: Document) -> Document:
+    """`document`, if its schema allows it; 422 with every cause if not."""
+    causes = list(faults(document, resource.schema))
+    if causes:
+        raise invalid(resource.group, resource.kind, document["metadata"]["name"], causes)
+    return document
 
 
 def _confined(target: Target, old: Document, new: Document) -> Document:

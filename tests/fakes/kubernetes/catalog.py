@@ -1,4 +1,4 @@
-"""Which resources the server serves, and the discovery documents that say so.
+"""Which resources the server serves.
 
 Built-in resources are a table; custom resources come and go with their CustomResourceDefinitions.
 """
@@ -11,7 +11,6 @@ from tests.fakes.kubernetes.shapes import BUILT_IN, SchemaShape, Shape
 
 Document = dict[str, Any]
 
-_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 
 
@@ -239,83 +238,11 @@ class Catalog:
             if (resource.group, resource.plural) != (group, plural)
         }
 
-    def discovery(self, path: str) -> Document | None:
-        """The document at a discovery path, or None where there is none."""
-        parts = path.strip("/").split("/")
-        if parts == ["api"]:
-            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-        if parts == ["apis"]:
-            groups = dict.fromkeys(group for group, _, _ in self._served if group)
-            return {
-                "kind": "APIGroupList",
-                "apiVersion": "v1",
-                "groups": [self._group(group) for group in groups],
-            }
-        if parts[0] == "apis" and len(parts) == 2 and self._versions(parts[1]):
-            return {"kind": "APIGroup", "apiVersion": "v1", **self._group(parts[1])}
-        if parts[0] == "apis" and len(parts) == 3:
-            return self._resource_list(parts[1], parts[2])
-        if parts == ["api", "v1"]:
-            return self._resource_list("", "v1")
-        return None
-
     def built_in(self, path: str) -> bool:
         """Whether a path lies in a group and version that the server has of itself."""
         parts = path.strip("/").split("/")
         place = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else tuple(parts[1:3])
         return any((each.group, each.version) == place for each in BUILT_INS)
 
-    def _versions(self, group: str) -> list[str]:
-        return list(dict.fromkeys(v for g, v, _ in self._served if g == group))
-
-    def _group(self, group: str) -> Document:
-        versions = [
-            {"groupVersion": f"{group}/{version}", "version": version}
-            for version in self._versions(group)
-        ]
-        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
-
-    def _resource_list(self, group: str, version: str) -> Document | None:
-        served = [r for (g, v, _), r in self._served.items() if (g, v) == (group, version)]
-        if not served:
-            return None
-        return {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": served[0].api_version,
-            "resources": [entry for resource in served for entry in _entries(resource)],
-        }
-
-
-def _entries(resource: Resource) -> list[Document]:
-    own: Document = {
-        "name": resource.plural,
-        "singularName": resource.kind.lower(),
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": list(_VERBS),
-    }
-    if resource.short_names:
-        own["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        own["categories"] = list(resource.categories)
-    return [own, *(_subresource(resource, name) for name in resource.subresources)]
-
-
-_SUBRESOURCE_KINDS = {
-    "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
-    "binding": {"kind": "Binding"},
-    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
-}
-
-
-def _subresource(resource: Resource, name: str) -> Document:
-    creates = name in ("binding", "eviction")
-    return {
-        "name": f"{resource.plural}/{name}",
-        "singularName": "",
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": ["create"] if creates else ["get", "patch", "update"],
-        **_SUBRESOURCE_KINDS.get(name, {}),
-    }
+    def served(self) -> list[Resource]:
+        return list(self._served.values())

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.fakes.kubernetes import answering
 from tests.fakes.kubernetes.api import Api, Target
+from tests.fakes.kubernetes.discovery import discovery
 from tests.fakes.kubernetes.faults import Answer, Call, Cut, Fault, Faults, Hang, Hook, Page, Record
 from tests.fakes.kubernetes.reading import Selection, starting_revision
 from tests.fakes.kubernetes.requests import TRUE, target_of, verb_of
@@ -20,6 +21,7 @@ from tests.fakes.kubernetes.watching import Watch
 VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.0-fake", "platform": "linux/amd64"}
 LONGEST_WATCH_SECONDS = 3600
 BOOKMARK_SECONDS = 60.0
+_JSON = {"Content-Type": "application/json"}
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 
@@ -77,7 +79,8 @@ class Front:
             Call("discover", request.method, request.path, {}, user, "", "", "", "", b"")
         ):
             return _broken_off(fault)
-        found = self.api.catalog.discovery(request.path) if request.method == "GET" else None
+        served = self.api.catalog.served()
+        found = discovery(served, request.path) if request.method == "GET" else None
         if found is None and self.api.catalog.built_in(request.path):
             raise unknown_resource()
         if found is None:
@@ -235,6 +238,4 @@ def _broken_off(fault: Fault) -> web.Response:
 
 
 def _json(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(
-        body=body, status=code, content_type="application/json", headers=headers or {}
-    )
+    return web.Response(body=body, status=code, headers={**_JSON, **(headers or {})})

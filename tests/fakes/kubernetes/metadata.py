@@ -51,6 +51,11 @@ def begin(resource: Resource, namespace: str, document: Document) -> None:
         metadata["generation"] = 1
 
 
+def without_empty(meta: Document) -> Document:
+    """Empty maps, lists and texts are no part of an object's metadata."""
+    return {name: value for name, value in meta.items() if value not in (None, "", [], {})}
+
+
 def check_type(resource: Resource, document: Document) -> None:
     sent = document.get("apiVersion", ""), document.get("kind", "")
     if sent[0] not in ("", resource.api_version):
