@@ -88,8 +88,9 @@ def plan(
     book = TemplateBook(workload=workload, history=history, target=target)
     steps = startup_steps(workload, observed.cluster)
     decisions = decide(book, survey(book, observed, placed), memory, steps, now_ms)
-    summary = _summarise(decisions)
     pod_groups = decide_pod_groups(decisions, observed)
+    decisions = decisions.without_pods(pod_groups.waiting)
+    summary = _summarise(decisions)
     after = remember(decisions, observed, memory, summary, now_ms)
     found = tuple(doubts(decisions, observed, pod_groups, after, now_ms))
     return Plan(

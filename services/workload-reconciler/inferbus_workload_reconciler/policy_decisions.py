@@ -5,7 +5,7 @@ Groups are decided first, then what happens inside those that stay and those tha
 Invariant: a group that goes, or has nothing left but pods on their way out, has no decision inside.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from inferbus_contracts.resources.annotations import StartupStep
@@ -41,6 +41,14 @@ class Decisions:
         """A group that stands, or one that is to be built."""
         standing = self.fleet.groups.get(ordinal)
         return standing or empty_group(self.book, ordinal, self.groups.added[ordinal])
+
+    def without_pods(self, ordinals: Collection[int]) -> "Decisions":
+        """The same, but these groups get no pods for now."""
+        held = {
+            ordinal: replace(decision, pods=()) if ordinal in ordinals else decision
+            for ordinal, decision in self.members.items()
+        }
+        return replace(self, members=held) if ordinals else self
 
     def staying(self) -> Iterator[tuple[GroupView, MemberDecision]]:
         """Groups that stay, with what happens inside."""

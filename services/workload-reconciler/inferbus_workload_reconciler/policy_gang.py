@@ -99,9 +99,9 @@ def _smallest_template(group: GroupView, wanted: WantedRole) -> RoleTemplate:
 
 
 def render_pod_group(
-    workload: WorkloadSpec, ordinal: int, roles: tuple[GangRole, ...]
+    workload: WorkloadSpec, ordinal: int, spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The PodGroup of a group (modelserving spec 4.2), with everything that any Volcano reads."""
+    """The PodGroup of a group with that spec (modelserving spec 4.2, 2.9)."""
     name = workload.convention.group_name(workload.name, ordinal)
     owner = workload.owner_reference
     del owner["blockOwnerDeletion"]
@@ -115,11 +115,12 @@ def render_pod_group(
             "annotations": {GROUP_ANNOTATION: name},
             "ownerReferences": [owner],
         },
-        "spec": _spec(workload, roles),
+        "spec": spec,
     }
 
 
-def _spec(workload: WorkloadSpec, roles: tuple[GangRole, ...]) -> dict[str, Any]:
+def pod_group_spec(workload: WorkloadSpec, roles: tuple[GangRole, ...]) -> dict[str, Any]:
+    """The spec of a gang of these roles, with everything that any Volcano reads."""
     spec: dict[str, Any] = {
         "minMember": sum(role.replicas * role.template.size for role in roles),
         "minResources": {

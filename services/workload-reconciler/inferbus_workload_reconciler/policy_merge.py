@@ -82,6 +82,8 @@ def compact(value: Any) -> Any:
 
 
 def _same_field(name: str, stored: Any, wanted: Any) -> bool:
+    if stored == wanted:
+        return True
     if name == "queue":
         return (stored or DEFAULT_QUEUE) == (wanted or DEFAULT_QUEUE)
     if name == "minResources":

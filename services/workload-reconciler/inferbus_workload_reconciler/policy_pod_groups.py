@@ -5,8 +5,9 @@ and stays as long as a pod that stays names it. PodGroups that aren't named by u
 whoever owns them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from inferbus_workload_reconciler.actions import (
     GROUP_ANNOTATION,
@@ -26,10 +27,13 @@ from inferbus_workload_reconciler.policy_gang import (
     gang_roles,
     gangs_are_scheduled,
     is_gang,
+    pod_group_spec,
     render_pod_group,
 )
 from inferbus_workload_reconciler.policy_merge import pod_group_changes
-from inferbus_workload_reconciler.policy_structural import stored_form
+from inferbus_workload_reconciler.policy_structural import Schema, stored_form
+from inferbus_workload_reconciler.policy_templates import Shape
+from inferbus_workload_reconciler.workload import WorkloadSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +103,11 @@ def _creations_and_changes(
     gangs: Mapping[int, GroupView],
 ) -> Iterator[Action]:
     workload = decisions.book.workload
-    schema = observed.cluster.pod_group_schema
+    specs = _Specs(workload, observed.cluster.pod_group_schema)
     for ordinal, group in gangs.items():
         if group.shape is None:
             continue
-        wanted = render_pod_group(workload, ordinal, gang_roles(workload, group, group.shape))
-        wanted["spec"] = stored_form(wanted["spec"], schema)
+        wanted = render_pod_group(workload, ordinal, specs.of(group, group.shape))
         name = wanted["metadata"]["name"]
         stored = present.get(name)
         if stored is None:
@@ -124,6 +127,23 @@ def _creations_and_changes(
             )
 
 
+class _Specs:
+    """Specs of PodGroups as the server stores them; groups of one shape share one."""
+
+    def __init__(self, workload: WorkloadSpec, schema: Schema | None) -> None:
+        self._workload = workload
+        self._schema = schema
+        self._by_shape: dict[Hashable, Mapping[str, Any]] = {}
+
+    def of(self, group: GroupView, shape: Shape) -> Mapping[str, Any]:
+        roles = gang_roles(self._workload, group, shape)
+        key = tuple((role.name, role.template.hash, role.replicas) for role in roles)
+        if key not in self._by_shape:
+            spec = pod_group_spec(self._workload, roles)
+            self._by_shape[key] = stored_form(spec, self._schema)
+        return self._by_shape[key]
+
+
 def _fields(changes: Mapping[str, Mapping[str, object]]) -> list[str]:
     return sorted(name for part in changes.values() for name in part)
 
@@ -134,7 +154,8 @@ def _deletions(
     gangs: Mapping[int, GroupView],
 ) -> Iterator[Delete]:
     workload = decisions.book.workload
-    ordinals = {workload.convention.group_name(workload.name, ordinal) for ordinal in gangs}
+    kept = {*gangs, *_coming_back(decisions)}
+    ordinals = {workload.convention.group_name(workload.name, ordinal) for ordinal in kept}
     named = ordinals | _named_by_pods(decisions)
     for group in present.values():
         if group.owner is None or group.deleting or not _is_group_name(decisions, group.name):
@@ -144,6 +165,14 @@ def _deletions(
         elif is_owned(group.owner, workload) and group.name not in named:
             cause = f"no pod of group {group.name} needs it any more"
             yield _delete(group, Motive(Reason.POD_GROUP_UNUSED, cause))
+
+
+def _coming_back(decisions: Decisions) -> Iterator[int]:
+    """Groups of which nothing is left and that nobody decided to delete."""
+    for ordinal, group in decisions.fleet.groups.items():
+        comes_back = ordinal in decisions.known and ordinal not in decisions.groups.removed
+        if group.deleting and comes_back:
+            yield ordinal
 
 
 def _named_by_pods(decisions: Decisions) -> set[str]:

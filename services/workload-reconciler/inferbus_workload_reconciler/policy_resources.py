@@ -5,11 +5,15 @@ Invariant: sums are exact; what is written reads back as the same number.
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from inferbus_contracts.resources.scalars import parse_quantity
 
 Amounts = Mapping[str, Fraction]
+
+QUANTITIES_KEPT = 1024
+"""Quantities that are read once: a fleet has few, each many times over."""
 
 _BINARY = [(f"{letter}i", 1024**power) for power, letter in enumerate("KMGTPE", start=1)]
 _MILLI = 1000
@@ -82,6 +86,11 @@ def _read(amounts: Any) -> dict[str, Fraction]:
 
 
 def _quantity(value: Any) -> Fraction | None:
+    return _parsed(value) if isinstance(value, int | float | str) else None
+
+
+@lru_cache(maxsize=QUANTITIES_KEPT, typed=True)
+def _parsed(value: int | float | str) -> Fraction | None:
     try:
         return parse_quantity(value)
     except (ValueError, TypeError):

@@ -122,7 +122,7 @@ def _pod_creations(
     decisions: Decisions, observed: Observed, pod_groups: PodGroupDecision
 ) -> Iterator[Create]:
     workload = decisions.book.workload
-    for ordinal in sorted(decisions.members.keys() - pod_groups.waiting.keys()):
+    for ordinal in sorted(decisions.members):
         group = decisions.fleet.groups.get(ordinal)
         surge = group.surge if group else decisions.groups.added[ordinal].surge
         for new in decisions.members[ordinal].pods:

@@ -240,6 +240,19 @@ def test_a_group_that_is_recreated_gets_a_new_pod_group() -> None:
     assert world.objects[ChildKind.POD_GROUP, "x-0"]["metadata"]["uid"] != uid
 
 
+def test_a_group_whose_pods_come_back_keeps_its_pod_group() -> None:
+    world = on_volcano(gang(2))
+    uid = world.objects[ChildKind.POD_GROUP, "x-0"]["metadata"]["uid"]
+    world.fail("x-0-prefill-0-0")
+    world.settle()
+    assert world.created[-1] == "x-0-prefill-0-0"
+    assert world.objects[ChildKind.POD_GROUP, "x-0"]["metadata"]["uid"] == uid
+    world.delete_pod("x-1-prefill-0-0")
+    world.scale(1)
+    world.settle()
+    assert world.pod_groups() == ["x-0"]
+
+
 def test_ms_d26_a_role_shrinks_below_its_minimum() -> None:
     policy = {"minRoleReplicas": {"decode": 3}}
     world = on_volcano(gang(1, [role("decode", 4)], gangPolicy=policy))
@@ -351,9 +364,11 @@ def test_a_foreign_pod_group_is_waited_for_and_told() -> None:
     for name in world.pod_names():
         if name.startswith("x-1-"):
             world.vanish(name)
+    world.events.clear()
     planned = world.reconcile()
     assert planned.actions == ()
     assert planned.next_check_ms == world.now_ms + 1_000
+    assert world.events == []
     assert world.condition("NameTaken")["reason"] == "ForeignPodGroup"
     assert "x-1" in world.condition("NameTaken")["message"]
     del world.objects[ChildKind.POD_GROUP, "x-1"]

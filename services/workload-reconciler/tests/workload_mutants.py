@@ -167,8 +167,8 @@ MUTANTS = (
     Mutant(
         "MS_D29",
         "policy_pod_groups",
-        "gang_roles(workload, group, group.shape)",
-        "gang_roles(workload, group, decisions.book.newest_shape())",
+        "specs.of(group, group.shape)",
+        "specs.of(group, decisions.book.newest_shape())",
     ),
     Mutant(
         "MS_D29",
@@ -203,8 +203,8 @@ MUTANTS = (
     Mutant(
         "MS_D31",
         "policy_pod_groups",
-        '        wanted["spec"] = stored_form(wanted["spec"], schema)\n',
-        "        assert stored_form and schema\n",
+        "self._by_shape[key] = stored_form(spec, self._schema)",
+        "self._by_shape[key] = spec or stored_form",
     ),
     Mutant(
         "MS_D33",
