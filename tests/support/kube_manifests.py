@@ -33,10 +33,14 @@ def manifests(folder: str) -> Iterator[dict[str, Any]]:
 
 def apply(server: KubeApiServer, manifest: dict[str, Any]) -> Answer:
     """Apply one manifest of `deploy/`, as an administrator does."""
+    return server.call("PATCH", f"{place_of(manifest)}{_APPLY}", manifest, content_type=APPLY)
+
+
+def place_of(manifest: dict[str, Any]) -> str:
+    """The path of a manifest of `deploy/`."""
     metadata = manifest["metadata"]
-    place = _PATHS[manifest["kind"]].format(namespace=metadata.get("namespace"))
-    path = f"{place}/{metadata['name']}{_APPLY}"
-    return server.call("PATCH", path, manifest, content_type=APPLY)
+    collection = _PATHS[manifest["kind"]].format(namespace=metadata.get("namespace"))
+    return f"{collection}/{metadata['name']}"
 
 
 def install(server: KubeApiServer, folder: str) -> None:

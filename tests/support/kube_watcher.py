@@ -11,6 +11,7 @@ import yaml
 from inferbus_contracts.events.spec import SpecChanged, SpecRejected
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import KINDS
+from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.service import Runtime
@@ -18,8 +19,10 @@ from inferbus_shared.kube.settings import KubeSettings
 from inferbus_spec_watcher.main import serve
 from inferbus_spec_watcher.settings import SpecWatcherSettings, SubstrateName
 from tests.support.eventually import eventually
-from tests.support.kube import ADMIN, KubeServer
+from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
+from tests.support.kube_manifests import manifests
+from tests.support.kube_manifests import place_of as rights_place
 from tests.support.nats import NatsServer
 from tests.support.services import running_service
 
@@ -61,10 +64,16 @@ def definitions() -> list[Document]:
 
 
 async def install(calls: KubeCalls, *crds: Document) -> None:
-    """Install CRDs, and wait until the server serves them."""
+    """Install CRDs, and the rights of services, and wait until the server serves them.
+
+    The fake has no rights: there everybody may do everything.
+    """
     for crd in crds:
         answer = await calls.post(DEFINITIONS, crd)
         assert answer.code in (201, 409), answer
+    for right in manifests("rbac") if calls.is_secure else ():
+        answer = await calls.apply(rights_place(right), right, manager="kubectl", force="true")
+        assert answer.ok, answer
     for crd in crds:
         spec = crd["spec"]
         path = path_of(
@@ -92,7 +101,7 @@ async def cluster_watcher(
     )
     way = KubeSettings.model_validate(
         {
-            **kube.settings(ADMIN),
+            **kube.settings(Service.SPEC_WATCHER),
             "namespaces": namespaces,
             "discovery_poll_seconds": 0.05,
             **options,

@@ -54,23 +54,34 @@ class KubernetesStore:
         """`configuration` names the only ConfigMaps that are read."""
         self._client = client
         self._namespaces = frozenset(client.settings.namespaces)
-        self._configuration = frozenset(configuration)
         self._deleted: dict[ObjectKey, str] = {}
         self._listeners: list[Listener] = []
-        self._reflectors = {
-            kind: self._follow(kind, client.settings.namespaces) for kind in FOLLOWED
+        namespaces = client.settings.namespaces
+        self._kinds = {kind: self._follow(kind, namespaces) for kind in FOLLOWED}
+        self._configuration = {
+            key: self._follow(key.kind, (key.namespace,), key.name) for key in sorted(configuration)
         }
-        if configuration:
-            places = sorted({key.namespace for key in configuration})
-            self._reflectors[CONFIG_MAP] = self._follow(CONFIG_MAP, places)
 
-    def _follow(self, kind: str, namespaces: Sequence[str]) -> Reflector[ClusterObject]:
+    def _follow(
+        self, kind: str, namespaces: Sequence[str], name: str = ""
+    ) -> Reflector[ClusterObject]:
         resource = resource_of(kind)
         reflector = Reflector(
-            self._client, resource, read=partial(read_object, resource), namespaces=namespaces
+            self._client,
+            resource,
+            read=partial(read_object, resource),
+            namespaces=namespaces,
+            name=name,
         )
         reflector.on_change(self._changed)
         return reflector
+
+    @property
+    def _reflectors(self) -> tuple[Reflector[ClusterObject], ...]:
+        return (*self._kinds.values(), *self._configuration.values())
+
+    def _reflector_of(self, key: ObjectKey) -> Reflector[ClusterObject] | None:
+        return self._configuration.get(key, self._kinds.get(key.kind))
 
     def on_change(self, listener: Listener) -> None:
         """Call back with the key of every object that changed or went, or is a fact now or none."""
@@ -78,18 +89,18 @@ class KubernetesStore:
 
     async def ready(self) -> None:
         """Wait until every kind was listed, or is known not to be served."""
-        await asyncio.gather(*(one.ready() for one in self._reflectors.values()))
+        await asyncio.gather(*(one.ready() for one in self._reflectors))
 
     async def run(self) -> None:
         """Keep the picture current until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for reflector in self._reflectors.values():
+            for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
     def get(self, key: ObjectKey) -> ClusterObject | None:
         """An object, or None."""
-        reflector = self._reflectors.get(key.kind)
-        found = reflector.get(key) if reflector is not None and self._is_read(key) else None
+        reflector = self._reflector_of(key)
+        found = reflector.get(key) if reflector is not None else None
         return None if found is None or self._deleted.get(key) == found.uid else found
 
     def keys(self) -> tuple[ObjectKey, ...]:
@@ -98,9 +109,12 @@ class KubernetesStore:
 
     def items(self, kind: str = "") -> Iterator[tuple[ObjectKey, ClusterObject]]:
         """Objects of a kind, or all, in key order."""
-        for one in sorted(self._reflectors) if not kind else (kind,):
-            reflector = self._reflectors.get(one)
-            for key, _ in reflector.items() if reflector is not None else ():
+        for one in (kind,) if kind else sorted({CONFIG_MAP, *self._kinds}):
+            if one in self._kinds:
+                keys = [key for key, _ in self._kinds[one].items()]
+            else:
+                keys = [key for key in self._configuration if key.kind == one]
+            for key in keys:
                 found = self.get(key)
                 if found is not None:
                     yield key, found
@@ -117,23 +131,21 @@ class KubernetesStore:
 
     def sees(self, key: ObjectKey) -> bool:
         """Whether an object of this key would be in the picture if there were one."""
-        reflector = self._reflectors.get(key.kind)
+        reflector = self._reflector_of(key)
         is_looked_at = key.namespace == NO_NAMESPACE or key.namespace in self._namespaces
         return reflector is not None and reflector.served and (is_looked_at or not self._namespaces)
-
-    def serves(self, kind: str) -> bool:
-        """Whether the API server serves a kind that is followed."""
-        return self._reflectors[kind].served
 
     @property
     def problems(self) -> Mapping[str, Problem]:
         """Why the picture of a kind isn't current, by kind; empty when all are."""
-        found = {kind: one.problem for kind, one in self._reflectors.items()}
+        found = {one.resource.kind: one.problem for one in self._reflectors}
         return {kind: problem for kind, problem in found.items() if problem is not None}
 
     def observe(self, key: ObjectKey, document: Mapping[str, Any]) -> None:
         """Draw the answer to an own write in."""
-        self._reflectors[key.kind].observe(document)
+        reflector = self._reflector_of(key)
+        if reflector is not None:
+            reflector.observe(document)
 
     def forget(self, key: ObjectKey, uid: str) -> None:
         """The object of this uid is gone, though the watch hasn't told so yet."""
@@ -151,13 +163,11 @@ class KubernetesStore:
         elif known is not None:
             self.forget(key, known.uid)
 
-    def _is_read(self, key: ObjectKey) -> bool:
-        return key.kind != CONFIG_MAP or key in self._configuration
-
     def _changed(self, key: ObjectKey) -> None:
         uid = self._deleted.get(key)
-        if uid is not None:
-            found = self._reflectors[key.kind].get(key)
+        reflector = self._reflector_of(key)
+        if uid is not None and reflector is not None:
+            found = reflector.get(key)
             if found is None or found.uid != uid:
                 del self._deleted[key]
         self._tell(key)
@@ -166,12 +176,10 @@ class KubernetesStore:
 
     def _tell_bindings(self, policy: ObjectKey) -> None:
         """A binding is a fact as long as its policy is there."""
-        bindings = self._reflectors[AUTOSCALING_POLICY_BINDING].items(policy.namespace)
-        for key, stored in bindings:
+        for key, stored in self._kinds[AUTOSCALING_POLICY_BINDING].items(policy.namespace):
             if bound_policy(key, stored) == policy:
                 self._tell(key)
 
     def _tell(self, key: ObjectKey) -> None:
-        if self._is_read(key):
-            for listener in self._listeners:
-                listener(key)
+        for listener in self._listeners:
+            listener(key)

@@ -15,7 +15,7 @@ from inferbus_shared.clock import Clock, SystemClock
 from inferbus_shared.kube import discovery
 from inferbus_shared.kube.access import Access, open_access
 from inferbus_shared.kube.deletion import delete_options
-from inferbus_shared.kube.listing import Listing, Page, pages_of
+from inferbus_shared.kube.listing import Listing, Page, pages_of, selection
 from inferbus_shared.kube.metrics import KubeMetrics
 from inferbus_shared.kube.problems import KubeError, PathNotFoundError
 from inferbus_shared.kube.recording import record
@@ -100,14 +100,18 @@ class KubeClient:
         namespace: str = "",
         label_selector: str = "",
         limit: int | None = None,
+        name: str = "",
     ) -> AsyncIterator[Page]:
-        """All objects, page by page; a page that `begins` makes those before it void."""
+        """All objects, page by page; a page that `begins` makes those before it void.
+
+        With `name` the one object of that name, which is all that a right by `resourceNames` gives.
+        """
         size = self.settings.page_size if limit is None else limit
 
         async def fetch(query: Mapping[str, str]) -> Document:
             return await self._call("GET", resource, namespace, query=query)
 
-        return pages_of(fetch, resource, label_selector, size)
+        return pages_of(fetch, resource, selection(label_selector, name), size)
 
     async def create(self, resource: ApiResource, manifest: Mapping[str, Any]) -> Document:
         """Create an object; ALREADY_EXISTS when its name is taken."""
@@ -262,12 +266,13 @@ class KubeClient:
         label_selector: str,
         revision: str,
         timeout_seconds: int,
+        name: str = "",
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The lines of a watch that the server ends after `timeout_seconds`.
 
         `revision` is where it goes on. `Reflector` is how services follow a resource.
         """
-        query = watch_query(label_selector, revision, timeout_seconds)
+        query = watch_query(selection(label_selector, name), revision, timeout_seconds)
         silence = timeout_seconds + self.settings.watch_margin_seconds
         path = resource.path(namespace)
         async with self._transport.watch(path, query, silence, resource.kind) as lines:

@@ -60,14 +60,16 @@ class Follow(Generic[T]):
         view: View[T],
         audience: Audience,
         chance: Callable[[], float],
+        name: str = "",
     ) -> None:
-        """`namespace` is empty for all."""
+        """`namespace` is empty for all, `name` for every object of it."""
         self._client = client
         self._clock = client.clock
         self._metrics = client.metrics
         self._resource = resource
         self._namespace = namespace
         self._label_selector = label_selector
+        self._name = name
         self._view = view
         self._audience = audience
         self._chance = chance
@@ -96,7 +98,9 @@ class Follow(Generic[T]):
     async def _list(self) -> None:
         relist = Relist(self._view, self._resource, self._namespace)
         revision = ""
-        pages = self._client.pages(self._resource, self._namespace, self._label_selector)
+        pages = self._client.pages(
+            self._resource, self._namespace, self._label_selector, name=self._name
+        )
         async for page in pages:
             if page.begins:
                 relist.begin()
@@ -122,7 +126,12 @@ class Follow(Generic[T]):
         seconds = round(spread(self._client.settings.watch_timeout_seconds, self._chance()))
         events = 0
         async with self._client.watch(
-            self._resource, self._namespace, self._label_selector, str(self.revision), seconds
+            self._resource,
+            self._namespace,
+            self._label_selector,
+            str(self.revision),
+            seconds,
+            self._name,
         ) as lines:
             with self._proving():
                 async for line in lines:

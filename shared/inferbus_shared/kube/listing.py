@@ -37,8 +37,14 @@ class Listing:
     revision: str
 
 
+def selection(label_selector: str, name: str = "") -> dict[str, str]:
+    """The part of a query that selects: by labels, and the object of one name alone."""
+    labels = {"labelSelector": label_selector} if label_selector else {}
+    return labels | ({"fieldSelector": f"metadata.name={name}"} if name else {})
+
+
 async def pages_of(
-    fetch: Fetch, resource: ApiResource, label_selector: str, page_size: int
+    fetch: Fetch, resource: ApiResource, selected: Mapping[str, str], page_size: int
 ) -> AsyncIterator[Page]:
     """All objects in pages of `page_size`, or in one piece when that is 0; raises `KubeError`.
 
@@ -47,7 +53,7 @@ async def pages_of(
     expired = 0
     token = ""
     while True:
-        query = {"labelSelector": label_selector} if label_selector else {}
+        query = dict(selected)
         if page_size and expired < PAGED_TRIES:
             query["limit"] = str(page_size)
         if token:

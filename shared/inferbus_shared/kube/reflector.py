@@ -36,14 +36,15 @@ class Reflector(Generic[T]):
         index: Index | None = None,
         namespaces: Sequence[str] = (),
         label_selector: str = "",
+        name: str = "",
         chance: Callable[[], float] = random.random,
     ) -> None:
         """`read` makes of an object what is kept of it: keep it small.
 
         `read` and `index` may raise what code raises on another shape than it expects; the object
         is then left out and told (`malformed`). `index` gives an object's value for `by_index`.
-        Without `namespaces` the whole cluster is followed; with them one watch each. `chance` in
-        [0, 1) spreads the delays.
+        Without `namespaces` the whole cluster is followed; with them one watch each. `name` is that
+        of the only object. `chance` in [0, 1) spreads the delays.
         """
         self.resource = resource
         self._metrics = client.metrics
@@ -52,7 +53,9 @@ class Reflector(Generic[T]):
         self._all_synced = asyncio.Event()
         spaces = tuple(dict.fromkeys(namespaces)) if resource.namespaced else ()
         self._follows = {
-            namespace: Follow(client, resource, namespace, label_selector, self._view, self, chance)
+            namespace: Follow(
+                client, resource, namespace, label_selector, self._view, self, chance, name
+            )
             for namespace in spaces or ("",)
         }
 

@@ -5,6 +5,7 @@ so that a proxy's page or half a line is never taken for news. (Kubernetes API c
 detection of changes")
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -39,15 +40,15 @@ class WatchEvent:
         return int(version) if isinstance(version, str) and version.isdecimal() else 0
 
 
-def watch_query(label_selector: str, revision: str, timeout_seconds: int) -> dict[str, str]:
+def watch_query(selected: Mapping[str, str], revision: str, timeout_seconds: int) -> dict[str, str]:
     """The query of a watch that goes on after `revision` and that the server ends."""
-    query = {
+    return {
+        **selected,
         "watch": "true",
         "allowWatchBookmarks": "true",
         "resourceVersion": revision,
         "timeoutSeconds": str(timeout_seconds),
     }
-    return query | ({"labelSelector": label_selector} if label_selector else {})
 
 
 def parse(line: bytes, about: str) -> WatchEvent:

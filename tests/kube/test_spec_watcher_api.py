@@ -1,0 +1,227 @@
+"""The object API over a cluster: the same answers as over the bucket, and nobody's work undone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from inferbus_contracts.api.objects import (
+    AppliedDocument,
+    AppliedObject,
+    ApplyReply,
+    ApplyRequest,
+    Change,
+    DeleteReply,
+    DeleteRequest,
+    GetRequest,
+    ListReply,
+    ListRequest,
+    ObjectReply,
+    ObjectVerb,
+    Preconditions,
+    ScaleReply,
+    ScaleRequest,
+    StatusReply,
+    StatusRequest,
+    object_subject,
+)
+from inferbus_contracts.errors import ErrorCode, ProblemsError
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.services import Service
+from inferbus_shared.bus.bus import Bus
+from inferbus_spec_watcher.announcer import decision_of
+from tests.kube.short_kinds import binding, policy
+from tests.kube.test_spec_watcher_facts import serving, told
+from tests.support.eventually import eventually
+from tests.support.kube import KubeServer
+from tests.support.kube_calls import KubeCalls
+from tests.support.kube_watcher import (
+    Document,
+    cluster_watcher,
+    create,
+    definitions,
+    fact,
+    install,
+    place,
+    read,
+    saying,
+    there,
+)
+from tests.support.nats import NatsServer
+
+
+def inside(document: Document, namespace: str) -> Document:
+    return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
+
+
+async def apply(
+    bus: Bus, *documents: Document, manager: str = "cli", **options: Any
+) -> list[AppliedObject]:
+    request = ApplyRequest(
+        documents=[AppliedDocument(object=one, file="test.yaml") for one in documents],
+        manager=manager,
+        **options,
+    )
+    return (await bus.ask(object_subject(ObjectVerb.APPLY), request, ApplyReply)).results
+
+
+async def get(bus: Bus, key: ObjectKey) -> Document:
+    request = GetRequest(key=str(key))
+    found = (await bus.ask(object_subject(ObjectVerb.GET), request, ObjectReply)).object
+    assert found is not None
+    return found
+
+
+async def scale(bus: Bus, key: ObjectKey, number: int, decision: str, **unmet: Any) -> ScaleReply:
+    request = ScaleRequest(
+        key=str(key),
+        replicas=number,
+        decision_id=decision,
+        preconditions=Preconditions(**unmet),
+    )
+    return await bus.ask(object_subject(ObjectVerb.SCALE), request, ScaleReply)
+
+
+async def delete(bus: Bus, key: ObjectKey, **conditions: Any) -> int:
+    request = DeleteRequest(key=str(key), preconditions=Preconditions(**conditions))
+    return (await bus.ask(object_subject(ObjectVerb.DELETE), request, DeleteReply)).revision
+
+
+async def test_objects_are_applied_read_listed_scaled_and_deleted(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> None:
+    await install(kube_calls, *definitions())
+    key = ObjectKey("ModelServing", namespace, "chat")
+    async with (
+        cluster_watcher(nats_server, kube_server, namespace),
+        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
+    ):
+        document = inside(serving(replicas=2), namespace)
+        (tried,) = await apply(bus, document, dry_run=True)
+        assert tried.change is Change.CREATED
+        assert await read(kube_calls, *key[:3]) is None
+        (first,) = await apply(bus, document)
+        assert (first.change, first.generation) == (Change.CREATED, 1)
+        (again,) = await apply(bus, document)
+        assert (again.change, again.uid) == (Change.UNCHANGED, first.uid)
+        listed = await bus.ask(
+            object_subject(ObjectVerb.LIST),
+            ListRequest(kind="ModelServing", namespace=namespace),
+            ListReply,
+        )
+        assert [one["metadata"]["uid"] for one in listed.objects] == [first.uid]
+
+        for _ in range(2):
+            reply = await scale(bus, key, 4, "d1", uid=first.uid)
+            assert (reply.changed, reply.replicas, reply.generation) == (True, 4, 2)
+        with pytest.raises(ProblemsError) as caught:
+            await scale(bus, key, 5, "d2", generation=1)
+        assert caught.value.problems[0].code is ErrorCode.CONFLICT
+        scaled = await told(bus, key, generation=2)
+        assert (scaled.changed_by, decision_of(scaled)) == ("scale", "d1")
+        role = key._replace(role="main")
+        assert (await scale(bus, role, 3, "d3")).replicas == 3
+
+        status = StatusRequest(key=str(key), status={"replicas": 4})
+        await bus.ask(object_subject(ObjectVerb.STATUS), status, StatusReply)
+        assert (await get(bus, key))["status"]["replicas"] == 4
+
+        with pytest.raises(ProblemsError):
+            await delete(bus, key, uid="another")
+        assert await delete(bus, key, uid=first.uid) > 0
+        with pytest.raises(ProblemsError) as caught:
+            await get(bus, key)
+        assert caught.value.problems[0].code is ErrorCode.NOT_FOUND
+        assert await delete(bus, key) == 0
+
+
+async def test_a_unit_is_refused_whole(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> None:
+    """Also where only the API server knows what is wrong with the last document of it."""
+    await install(kube_calls, *definitions())
+    async with (
+        cluster_watcher(nats_server, kube_server, namespace),
+        nats_server.bus(Service.CLI) as bus,
+    ):
+        right = inside(serving("right"), namespace)
+        with pytest.raises(ProblemsError):
+            await apply(bus, right, inside(serving("wrong"), "no-such-namespace-anywhere"))
+        assert await read(kube_calls, "ModelServing", namespace, "right") is None
+
+
+async def test_what_another_applied_is_taken_over_by_force_alone(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> None:
+    await install(kube_calls, *definitions())
+    path = place("ModelServing", namespace, "chat")
+    async with (
+        cluster_watcher(nats_server, kube_server, namespace),
+        nats_server.bus(Service.CLI) as bus,
+    ):
+        theirs = inside(serving(replicas=2), namespace)
+        assert (await kube_calls.apply(path, theirs, manager="kubectl")).ok
+        await told(bus, ObjectKey("ModelServing", namespace, "chat"), generation=1)
+        ours = inside(serving(replicas=5), namespace)
+        with pytest.raises(ProblemsError) as caught:
+            await apply(bus, ours)
+        (problem,) = caught.value.problems
+        assert (problem.code, problem.field) == (
+            ErrorCode.FIELD_OWNED_BY_OTHER,
+            "spec.replicas",
+        )
+        assert "kubectl" in problem.message
+        (done,) = await apply(bus, ours, force=True)
+        assert done.change is Change.CONFIGURED
+
+
+async def test_applying_again_leaves_the_replicas_that_a_policy_owns(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> None:
+    await install(kube_calls, *definitions())
+    key = ObjectKey("ModelServing", namespace, "chat")
+    async with (
+        cluster_watcher(nats_server, kube_server, namespace),
+        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
+    ):
+        await create(kube_calls, policy("pol"), namespace)
+        await create(kube_calls, binding("bind", "pol", "chat"), namespace)
+        await saying(
+            kube_calls, "AutoscalingPolicyBinding", namespace, "bind", Accepted=("True", "Accepted")
+        )
+        await apply(bus, inside(serving(replicas=2), namespace))
+        edited = inside(serving(replicas=2), namespace)
+        edited["spec"]["template"]["restartGracePeriodSeconds"] = 7
+        await apply(bus, edited)
+        assert (await get(bus, key))["spec"]["replicas"] == 2, "the applier's own number stays"
+        await scale(bus, key, 6, "d1")
+        edited["spec"]["template"]["restartGracePeriodSeconds"] = 9
+        (done,) = await apply(bus, edited)
+        stored = await there(kube_calls, *key[:3])
+        assert stored["spec"]["replicas"] == 6
+        assert stored["spec"]["template"]["restartGracePeriodSeconds"] == 9
+        assert [one.field for one in done.warnings] == ["spec.replicas"]
+
+
+async def test_two_instances_take_writes_at_once_and_lose_none(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> None:
+    await install(kube_calls, *definitions())
+    key = ObjectKey("ModelServing", namespace, "m0")
+    async with (
+        cluster_watcher(nats_server, kube_server, namespace, instance="first"),
+        cluster_watcher(nats_server, kube_server, namespace, instance="second"),
+        nats_server.bus(Service.CLI) as bus,
+    ):
+        made = (apply(bus, inside(serving(f"m{number}"), namespace)) for number in range(8))
+        await asyncio.gather(*made)
+        changed = (apply(bus, inside(serving("m0", number), namespace)) for number in range(3, 9))
+        await asyncio.gather(*changed)
+        stored = await there(kube_calls, *key[:3])
+        assert stored["metadata"]["generation"] == 7
+
+        async def is_told() -> bool:
+            last = await fact(bus, key)
+            return last is not None and last.generation == 7
+
+        await eventually(is_told)
