@@ -18,6 +18,7 @@ from tests.bench import (
     decision_rate,
     decisions,
     footprint,
+    kube_reconciler,
     router,
     router_kills,
     scrape,
@@ -43,6 +44,7 @@ MEASUREMENTS = (
     Measurement(name="decision-rate", measure=decision_rate.measure),
     Measurement(name="decisions", measure=decisions.measure),
     Measurement(name="azure-trace", measure=azure_trace.measure, noisy=False),
+    Measurement(name="kube-reconciler", measure=kube_reconciler.measure),
     Measurement(name="scrape", measure=scrape.measure),
 )
 

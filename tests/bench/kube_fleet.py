@@ -3,66 +3,80 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from inferbus_contracts.canonical import digest
-from inferbus_contracts.events.spec import SpecChanged
-from inferbus_contracts.events.workload import WorkloadObserved
-from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.services import Service
-from inferbus_shared.bus.bus import Bus
-from tests.support.eventually import eventually
-from tests.support.kube_calls import KubeCalls
-from tests.support.kube_fleet import KubeFleet, serving
+from tests.support.kube_fleet import serving
 from tests.support.nats import NatsServer
 
 NAMESPACE = "default"
+QUIET_SECONDS = 0.5
+START_SECONDS = 30.0
 AT_ONCE = 32
 """Calls under way at a time: as many as the reconciler's by default."""
 
 Document = dict[str, Any]
+ResultT = TypeVar("ResultT")
 
 
-@contextlib.asynccontextmanager
-async def fake_process() -> AsyncIterator[tuple[str, str]]:
-    """URL and token of a fake API server in a process of its own."""
+@dataclass(frozen=True)
+class FakeProcess:
+    """A fake API server in a process of its own."""
+
+    pid: int
+    url: str
+    token: str
+
+
+@contextlib.contextmanager
+def fake_process() -> Iterator[FakeProcess]:
+    """One that listens."""
     with tempfile.TemporaryDirectory(prefix="inferbus-kube-") as folder:
         file = Path(folder) / "ports.json"
         command = [sys.executable, "-m", "tests.fakes.kubernetes", "--ports-file", str(file)]
         process = subprocess.Popen(command)
         try:
-            told = json.loads(await eventually(file.read_text, 30))
-            yield told["url"], told["tokens"]["admin"]
+            told = _told(file)
+            yield FakeProcess(process.pid, told["url"], told["tokens"]["admin"])
         finally:
             process.terminate()
             process.wait()
 
 
-@dataclass
+def _told(file: Path) -> dict[str, Any]:
+    """What a process writes when it listens."""
+    deadline = time.monotonic() + START_SECONDS
+    while not file.exists():
+        assert time.monotonic() < deadline, "the fake API server doesn't start"
+        time.sleep(0.01)
+    told: dict[str, Any] = json.loads(file.read_text())
+    return told
+
+
+@dataclass(frozen=True)
 class ReconcilerProcess:
     """One run of the service."""
 
-    process: subprocess.Popen[bytes]
+    pid: int
     port: int
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
     def metric(self, name: str) -> float:
-        """The sum of a metric over its labels."""
-        url = f"http://127.0.0.1:{self.port}/metrics"
-        with urllib.request.urlopen(url, timeout=10) as response:
-            lines = response.read().decode().splitlines()
+        """The sum of a metric over its labels; 0 until the service answers."""
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/metrics", timeout=10
+            ) as page:
+                lines = page.read().decode().splitlines()
+        except OSError:
+            return 0.0
         full = f"inferbus_workload_reconciler_{name}"
         found = [line for line in lines if line.startswith((f"{full}{{", f"{full} "))]
         return sum(float(line.rpartition(" ")[2]) for line in found)
@@ -77,29 +91,42 @@ class ReconcilerProcess:
         line = next(one for one in rollup.splitlines() if one.startswith("Pss:"))
         return int(line.split()[1]) * 1024 / 1e6
 
+    async def is_quiet(self) -> bool:
+        """Whether nothing is looked at any more."""
+        before = self.passes()
+        await asyncio.sleep(QUIET_SECONDS)
+        return before == self.passes() > 0
+
 
 @contextlib.contextmanager
-def reconciler_process(
-    nats: NatsServer, url: str, token: str, port: int
-) -> Iterator[ReconcilerProcess]:
+def reconciler_process(nats: NatsServer, fake: FakeProcess) -> Iterator[ReconcilerProcess]:
     """The service on the fake and on this bus."""
     with tempfile.TemporaryDirectory(prefix="inferbus-token-") as folder:
         file = Path(folder) / "token"
-        file.write_text(token)
+        file.write_text(fake.token)
+        port = _free_port()
         environment = {
             **nats.environment("bench"),
             "INFERBUS_WORKLOAD_RECONCILER_SUBSTRATE": "kubernetes",
             "INFERBUS_WORKLOAD_RECONCILER_HTTP_PORT": str(port),
-            "INFERBUS_KUBE_SERVER": url,
+            "INFERBUS_KUBE_SERVER": fake.url,
             "INFERBUS_KUBE_TOKEN_FILE": str(file),
         }
         binary = Path(sys.executable).parent / "inferbus-workload-reconciler"
-        process = subprocess.Popen([binary], env=environment)
+        with (Path(folder) / "log").open("wb") as log:
+            process = subprocess.Popen([binary], env=environment, stderr=log)
         try:
-            yield ReconcilerProcess(process, port)
+            yield ReconcilerProcess(process.pid, port)
         finally:
-            os.kill(process.pid, signal.SIGTERM)
+            process.terminate()
             process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def model(number: int) -> Document:
@@ -123,34 +150,12 @@ def model(number: int) -> Document:
     return document
 
 
-async def announce(bus: Bus, document: Mapping[str, Any]) -> None:
-    """What the spec-watcher says of an object."""
-    metadata = document["metadata"]
-    known = {name: metadata[name] for name in ("name", "namespace", "uid", "generation")}
-    body = {
-        "apiVersion": document["apiVersion"],
-        "kind": document["kind"],
-        "metadata": known,
-        "spec": document["spec"],
-    }
-    key = ObjectKey(document["kind"], metadata["namespace"], metadata["name"])
-    fact = SpecChanged(
-        uid=metadata["uid"],
-        generation=metadata["generation"],
-        digest=digest(body),
-        object=body,
-        changed_by="bench",
-    )
-    id_ = f"{key}-{metadata['uid']}-{metadata['generation']}"
-    await bus.publish(bus.event(fact, key, id=id_))
-
-
-async def in_parallel(works: Sequence[Any]) -> list[Any]:
-    """All of them, some at a time."""
+async def in_parallel(work: Iterable[Awaitable[ResultT]]) -> list[ResultT]:
+    """The results of all of them; some are under way at a time."""
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def one(work: Any) -> Any:
+    async def one(item: Awaitable[ResultT]) -> ResultT:
         async with slots:
-            return await work
+            return await item
 
-    return await asyncio.gather(*map(one, works))
+    return await asyncio.gather(*map(one, work))

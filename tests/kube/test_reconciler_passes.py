@@ -9,6 +9,7 @@ import pytest_asyncio
 from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.events.workload import Outcome
 from inferbus_workload_reconciler.core import Plan
+from inferbus_workload_reconciler.policy_parsing import parse_workload
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
@@ -128,7 +129,8 @@ async def test_a_pod_on_a_node_keeps_its_name_until_it_has_ended(
     pods = {pod["metadata"]["name"]: pod for pod in await fleet.all("pods")}
     assert "deletionTimestamp" in pods["x-1-main-0-0"]["metadata"]
     again = await passes.once(await fleet.serving())
-    assert plan.actions and not again.actions, "what is ending is seen to end"
+    assert plan.actions
+    assert not again.actions, "what is ending is seen to end"
     await fleet.run_pods()
     await settle(passes, fleet)
     assert await fleet.names("pods") == ["x-0-main-0-0"]
@@ -168,7 +170,7 @@ async def test_ms_t56_a_name_that_another_object_holds_is_waited_for(
     }
     assert (await kube_calls.post(path_of("pods", fleet.namespace), pod)).code == 201
     await fleet.create(serving())
-    (await passes.once(await eventually_seen(passes, fleet)))
+    await passes.once(await eventually_seen(passes, fleet))
     (result,) = [one.result for one in passes.done if one.action.name == "x-0-main-0-0"]
     assert result.outcome is Outcome.CONFLICT
     assert "nothing owns" in result.error
@@ -186,18 +188,12 @@ async def eventually_seen(passes: Passes, fleet: KubeFleet) -> Document:
     async def seen() -> Document | None:
         document = await fleet.serving()
         try:
-            await passes.substrate.observe(parse(document))
+            await passes.substrate.observe(parse_workload(document))
         except ProblemsError:
             return None
         return document
 
     return await eventually(seen)
-
-
-def parse(document: Document) -> Any:
-    from inferbus_workload_reconciler.policy_parsing import parse_workload
-
-    return parse_workload(document)
 
 
 async def test_ms_d36_a_pod_that_is_refused_is_told_on_the_object(

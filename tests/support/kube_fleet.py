@@ -1,12 +1,16 @@
 """ModelServings on a Kubernetes API server, and what kubelet and garbage collector would do."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from inferbus_contracts.canonical import digest
+from inferbus_contracts.events.spec import SpecChanged
+from inferbus_contracts.keys import ObjectKey
+from inferbus_shared.bus.bus import Bus
 from tests.support.eventually import eventually
 from tests.support.kube_calls import KubeCalls, path_of
 
@@ -60,6 +64,28 @@ def serving(
             **spec,
         },
     }
+
+
+async def announce(bus: Bus, document: Mapping[str, Any]) -> None:
+    """What the spec-watcher says of an object."""
+    metadata = document["metadata"]
+    known = {name: metadata[name] for name in ("name", "namespace", "uid", "generation")}
+    body = {
+        "apiVersion": document["apiVersion"],
+        "kind": document["kind"],
+        "metadata": known,
+        "spec": document["spec"],
+    }
+    key = ObjectKey(document["kind"], metadata["namespace"], metadata["name"])
+    fact = SpecChanged(
+        uid=metadata["uid"],
+        generation=metadata["generation"],
+        digest=digest(body),
+        object=body,
+        changed_by="test",
+    )
+    id_ = f"{key}-{metadata['uid']}-{metadata['generation']}"
+    await bus.publish(bus.event(fact, key, id=id_))
 
 
 class KubeFleet:

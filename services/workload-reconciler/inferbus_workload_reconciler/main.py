@@ -13,7 +13,7 @@ from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_guard import Guard
 from inferbus_workload_reconciler.reconciler import Reconciler
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
-from inferbus_workload_reconciler.substrates import open_substrate
+from inferbus_workload_reconciler.substrates import new_loop, open_substrate
 from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from inferbus_workload_reconciler.workloads import Workloads
 
@@ -23,7 +23,7 @@ FOLDED = ("spec.changed", "control.frozen", "control.thawed", "control.approved"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the service; it takes no arguments."""
     del argv
-    return run_service(Service.WORKLOAD_RECONCILER, WorkloadReconcilerSettings, serve)
+    return run_service(Service.WORKLOAD_RECONCILER, WorkloadReconcilerSettings, serve, new_loop)
 
 
 async def serve(runtime: Runtime[WorkloadReconcilerSettings]) -> None:

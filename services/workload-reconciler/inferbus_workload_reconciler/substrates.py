@@ -3,7 +3,10 @@
 Invariant: a service on the process substrate imports nothing of Kubernetes.
 """
 
+import asyncio
+import gc
 from functools import partial
+from typing import Final
 
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.service import Runtime
@@ -13,6 +16,22 @@ from inferbus_shared.settings import load_settings
 from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.ports import Substrate
 from inferbus_workload_reconciler.settings import SubstrateName, WorkloadReconcilerSettings
+
+
+GARBAGE_THRESHOLDS: Final = (50_000, 50, 100)
+"""How many new objects start a collection, and how many of those one of older objects. What is kept
+of a cluster is a million objects that are no garbage; with Python's own 700 a third of the CPU of a
+start with 10,000 pods goes into looking at them again and again."""
+
+
+def new_loop(settings: WorkloadReconcilerSettings) -> asyncio.AbstractEventLoop:
+    """The event loop for a substrate: on a cluster most of the work is calls, and uvloop's cost a
+    third less."""
+    if settings.substrate is SubstrateName.KUBERNETES:
+        import uvloop
+
+        return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
 
 
 async def open_substrate(runtime: Runtime[WorkloadReconcilerSettings]) -> Substrate:
@@ -39,6 +58,7 @@ async def _kubernetes(runtime: Runtime[WorkloadReconcilerSettings]) -> Substrate
     from inferbus_shared.kube.settings import KubeSettings
     from inferbus_workload_reconciler.adapters_kubernetes import KubernetesSubstrate
 
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     metrics = KubeMetrics(Service.WORKLOAD_RECONCILER, runtime.registry)
     client = KubeClient(load_settings(KubeSettings), metrics=metrics)
     await client.__aenter__()

@@ -151,12 +151,23 @@ class Runtime(Generic[SettingsT]):
 Serve = Callable[[Runtime[SettingsT]], Awaitable[None]]
 
 
-def run_service(service: Service, settings: type[SettingsT], serve: Serve[SettingsT]) -> int:
-    """The `main` of a service: 0 after a clean stop, else what `run_program` says."""
+def run_service(
+    service: Service,
+    settings: type[SettingsT],
+    serve: Serve[SettingsT],
+    new_loop: Callable[[SettingsT], asyncio.AbstractEventLoop] | None = None,
+) -> int:
+    """The `main` of a service: 0 after a clean stop, else what `run_program` says.
+
+    `new_loop` makes another event loop than asyncio's own.
+    """
     set_up_logging(service.value)
 
     def main() -> int:
-        return asyncio.run(_main(service, load_settings(settings), serve))
+        loaded = load_settings(settings)
+        factory = functools.partial(new_loop, loaded) if new_loop else None
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(_main(service, loaded, serve))
 
     return run_program(main)
 

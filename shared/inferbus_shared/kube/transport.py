@@ -236,7 +236,7 @@ class Transport:
 
 
 def environment_proxy(server: str) -> str | None:
-    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a server; None for none."""
+    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a server, if any."""
     address = urlsplit(server)
     if urllib.request.proxy_bypass_environment(address.netloc):
         return None
