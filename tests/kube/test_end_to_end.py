@@ -24,8 +24,8 @@ from inferbus_contracts.resources.kinds import (
     PLAYGROUND,
 )
 from inferbus_contracts.services import Service
-from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
 from tests.fakes.kubernetes import FakeKubernetes
+from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
 from tests.support.eventually import eventually
 from tests.support.kube import REAL, KubeServer
 from tests.support.kube_apiserver import KubeApiServer, running_apiserver
