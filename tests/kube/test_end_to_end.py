@@ -5,7 +5,6 @@ what the router answers.
 """
 
 import asyncio
-import contextlib
 import copy
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -24,12 +23,12 @@ from inferbus_contracts.resources.kinds import (
     PLAYGROUND,
 )
 from inferbus_contracts.services import Service
-from tests.fakes.kubernetes import FakeKubernetes
 from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
 from tests.support.eventually import eventually
-from tests.support.kube import REAL, KubeServer
+from tests.support.kube import REAL
 from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 from tests.support.kube_manifests import DEPLOY
+from tests.support.kube_own import OwnServer
 from tests.support.kube_platform import KubePlatform, platform_on
 from tests.support.load import Load, running_load
 from tests.support.platform import model_manifests
@@ -52,16 +51,18 @@ def own_apiserver() -> Iterator[KubeApiServer]:
 
 
 @pytest.fixture(params=["fake", REAL])
-async def kube(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KubePlatform]:
-    async with contextlib.AsyncExitStack() as stack:
-        if request.param == "fake":
-            fake = await stack.enter_async_context(FakeKubernetes(Service))
-            server = KubeServer("fake", fake.url, fake.tokens, tmp_path, fake=fake)
-        else:
-            real: KubeApiServer = request.getfixturevalue("own_apiserver")
-            authority = real.certificate_authority
-            server = KubeServer("real", real.url, real.tokens, tmp_path, ca_file=authority)
-        yield await stack.enter_async_context(platform_on(server, environment=QUICK))
+async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OwnServer]:
+    if request.param == "fake":
+        async with OwnServer.of_fake(tmp_path) as server:
+            yield server
+    else:
+        yield OwnServer.of_real(request.getfixturevalue("own_apiserver"), tmp_path)
+
+
+@pytest.fixture
+async def kube(server: OwnServer) -> AsyncIterator[KubePlatform]:
+    async with platform_on(server.server, environment=QUICK) as platform:
+        yield platform
 
 
 def scaled_model(least: int, most: int) -> list[dict[str, Any]]:
@@ -160,6 +161,25 @@ async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
         assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
         await eventually(lambda: kube.platform.pid(service.value) != killed, PATIENCE_SECONDS)
         await eventually(lambda: every_pod_has_one_process(kube), PATIENCE_SECONDS)
+        assert load.counts.bad == 0, load.counts
+
+
+async def test_while_the_api_server_is_away_answers_go_on_and_then_the_loop_does(
+    kube: KubePlatform, server: OwnServer
+) -> None:
+    await kube.apply(*scaled_model(1, 3))
+    await kube.until_it_serves(MODEL)
+    (first,) = await kube.until_ready(1)
+    async with running_load(kube.platform.router) as load:
+        await server.away()
+        press(load)
+        answered = 3 * CLIENTS
+        await eventually(lambda: load.counts.good > answered, PATIENCE_SECONDS)
+        (process,) = engines(kube.platform)
+        assert process == first["metadata"]["uid"]
+        await server.back()
+        pods = await until_scaled(kube, 3)
+        assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
         assert load.counts.bad == 0, load.counts
 
 

@@ -30,10 +30,11 @@ from inferbus_shared.kube.resources import CONFIG_MAP, NODE, POD, SECRET
 from inferbus_shared.kube.settings import KubeSettings
 from inferbus_shared.kube.transport import MERGE_PATCH
 from inferbus_shared.processes.identity import kill_group
-from tests.fakes.kubernetes import Answer, FakeKubernetes
+from tests.fakes.kubernetes import Answer
 from tests.support.eventually import eventually
 from tests.support.kube import REAL, KubeServer
-from tests.support.kube_apiserver import KubeApiServer, running_apiserver
+from tests.support.kube_apiserver import running_apiserver
+from tests.support.kube_own import OwnServer
 
 Document = dict[str, Any]
 
@@ -321,55 +322,43 @@ async def test_a_new_agent_finds_what_happened_while_there_was_none(cluster: Clu
 
 
 @pytest.fixture(params=["fake", REAL])
-async def mortal(
-    request: pytest.FixtureRequest, tmp_path: Path, fork_server: Path
-) -> AsyncIterator[tuple[Cluster, FakeKubernetes | KubeApiServer]]:
-    """A cluster whose API server a test may stop: nobody else's."""
-    server: FakeKubernetes | KubeApiServer
-    async with contextlib.AsyncExitStack() as stack:
-        if request.param == "fake":
-            server = await stack.enter_async_context(FakeKubernetes())
-            ways = KubeServer("fake", server.url, server.tokens, tmp_path)
-        else:
-            server = stack.enter_context(running_apiserver())
-            authority = server.certificate_authority
-            ways = KubeServer("real", server.url, server.tokens, tmp_path, ca_file=authority)
-        client = await stack.enter_async_context(KubeClient(KubeSettings(**ways.settings())))
+async def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OwnServer]:
+    if request.param == "fake":
+        async with OwnServer.of_fake(tmp_path) as server:
+            yield server
+        return
+    with running_apiserver() as real:
+        yield OwnServer.of_real(real, tmp_path)
+
+
+@pytest.fixture
+async def own_cluster(
+    own_server: OwnServer, tmp_path: Path, fork_server: Path
+) -> AsyncIterator[Cluster]:
+    async with KubeClient(KubeSettings(**own_server.server.settings())) as client:
         world = Cluster(tmp_path / "node", fork_server, client, "default")
-        stack.push_async_callback(world.clean_up)
-        yield world, server
-
-
-async def away(server: FakeKubernetes | KubeApiServer) -> None:
-    if isinstance(server, FakeKubernetes):
-        await server.stop()
-    else:
-        server.kill()
-
-
-async def back(server: FakeKubernetes | KubeApiServer) -> None:
-    if isinstance(server, FakeKubernetes):
-        await server.start()
-    else:
-        await asyncio.to_thread(server.start)
+        try:
+            yield world
+        finally:
+            await world.clean_up()
 
 
 async def test_while_the_api_server_is_away_the_pods_stay_and_afterwards_all_is_told(
-    mortal: tuple[Cluster, FakeKubernetes | KubeApiServer],
+    own_cluster: Cluster, own_server: OwnServer
 ) -> None:
-    cluster, server = mortal
+    cluster = own_cluster
     await cluster.run()
     uid = await cluster.create(pod("here", container("main", *SLEEP)))
     await cluster.until_ready_pod("here")
     (before,) = cluster.running()
-    await away(server)
+    await own_server.away()
     await cluster.stop()
     await cluster.run()
     await eventually(lambda: cluster.agent is not None and cluster.agent.pods == 1)
     assert cluster.running() == [before]
     kill_group(before)
     await eventually(lambda: cluster.identity(uid, attempt=1), 30)
-    await back(server)
+    await own_server.back()
 
     async def told() -> bool:
         found = await cluster.ready_pod("here")
