@@ -6,6 +6,8 @@ what the router answers.
 
 import asyncio
 import copy
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from inferbus_contracts.resources.kinds import (
     MODEL_SERVER,
     MODEL_SERVING,
     PLAYGROUND,
+    POD,
 )
 from inferbus_contracts.services import Service
 from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
@@ -38,6 +41,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PATIENCE_SECONDS = 60.0
 EXAMPLES = Path(__file__).parents[3] / "shared" / "examples"
 MODEL = "chat"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The taint by which an operator says that a machine is down for good."""
 CLIENTS = 6
 TOKENS = 20
 """Of one answer: a second or so, longer than the time between two samples."""
@@ -72,6 +77,13 @@ def scaled_model(least: int, most: int) -> list[dict[str, Any]]:
         if document["kind"] == AUTOSCALING_POLICY:
             document["spec"]["behavior"] = BEHAVIOUR
     return documents
+
+
+def pod_spec_of(serving: dict[str, Any]) -> dict[str, Any]:
+    """The template of the one kind of pod of a ModelServing; a change of it is one of that."""
+    (role,) = serving["spec"]["template"]["roles"]
+    spec: dict[str, Any] = role["entryTemplate"]["spec"]
+    return spec
 
 
 async def replicas(kube: KubePlatform) -> int:
@@ -183,6 +195,33 @@ async def test_while_the_api_server_is_away_answers_go_on_and_then_the_loop_does
         assert load.counts.bad == 0, load.counts
 
 
+async def test_a_lost_machines_pod_is_replaced_and_ends_when_the_machine_is_back(
+    kube: KubePlatform,
+) -> None:
+    serving, *others = model_manifests(MODEL)
+    pod_spec_of(serving)["terminationGracePeriodSeconds"] = 1
+    await kube.apply(serving, *others)
+    await kube.until_it_serves(MODEL)
+    (lost,) = await kube.until_ready(1)
+    agent = await asyncio.to_thread(kube.platform.pid, Service.NODE_AGENT.value)
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        await kube.taint(OUT_OF_SERVICE)
+        await kube.delete(POD, lost["metadata"]["name"])
+
+        async def replaced() -> bool:
+            uids = [pod["metadata"]["uid"] for pod in await kube.pods()]
+            return len(uids) == 1 and uids != [lost["metadata"]["uid"]]
+
+        await eventually(replaced, PATIENCE_SECONDS, "another pod takes its place")
+        assert engines(kube.platform).keys() == {lost["metadata"]["uid"]}
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    await kube.until_ready(1)
+    await eventually(lambda: every_pod_has_one_process(kube), PATIENCE_SECONDS)
+    await kube.until_it_serves(MODEL)
+
+
 async def test_a_rolling_update_under_load_fails_no_request(kube: KubePlatform) -> None:
     documents = model_manifests(MODEL, replicas=2)
     await kube.apply(*documents)
@@ -192,8 +231,7 @@ async def test_a_rolling_update_under_load_fails_no_request(kube: KubePlatform) 
         press(load, 3)
         await eventually(lambda: load.counts.good > CLIENTS, PATIENCE_SECONDS)
         serving = copy.deepcopy(documents[0])
-        (role,) = serving["spec"]["template"]["roles"]
-        (engine,) = role["entryTemplate"]["spec"]["containers"]
+        (engine,) = pod_spec_of(serving)["containers"]
         engine["args"] += ["--max-num-seqs", "64"]
         await kube.apply(serving)
 

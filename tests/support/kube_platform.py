@@ -20,11 +20,13 @@ from inferbus_shared.kube.problems import KubeError
 from inferbus_shared.kube.resources import (
     CUSTOM_RESOURCE_DEFINITION,
     NAMESPACE,
+    NODE,
     POD,
     ApiResource,
     resource_of,
 )
 from inferbus_shared.kube.settings import KubeSettings
+from inferbus_shared.kube.transport import MERGE_PATCH
 from tests.fakes.kubernetes.crds import leader_worker_set_definition
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
@@ -91,7 +93,10 @@ def platform_settings(server: KubeServer, namespace: str, node: str) -> dict[str
 
 
 class KubePlatform:
-    """A platform and the namespace that it works on; `platform_on` makes and ends both."""
+    """A platform and the namespace that it works on; `platform_on` makes and ends both.
+
+    Its one machine is called as the namespace is.
+    """
 
     def __init__(self, platform: Platform, client: KubeClient, namespace: str) -> None:
         self.platform = platform
@@ -116,6 +121,13 @@ class KubePlatform:
     async def delete(self, kind: str, name: str) -> None:
         """As `kubectl delete` does."""
         await self.client.delete(resource_of(kind), self.namespace, name)
+
+    async def taint(self, key: str) -> None:
+        """Keep pods off the node agent's machine, as `kubectl taint nodes` does."""
+        taints = [{"key": key, "value": "test", "effect": "NoExecute"}]
+        await self.client.patch(
+            NODE, "", self.namespace, {"spec": {"taints": taints}}, content_type=MERGE_PATCH
+        )
 
     async def pods(self) -> list[Document]:
         """All pods of the namespace, those that end included."""
