@@ -64,7 +64,7 @@ types: setup ## strict type check
 	@$(RUN) mypy
 
 .PHONY: contracts
-contracts: setup ## schemas and AsyncAPI are current, golden events parse, nothing breaks readers
+contracts: setup ## schemas, AsyncAPI and manifests are current, golden events parse, nothing breaks readers
 	@$(RUN) python -m inferbus_contracts.check
 
 .PHONY: bench

@@ -125,6 +125,74 @@ def test_a_status_is_kept_whole_and_is_no_change_of_the_object(
     assert answer.body["status"] == status
 
 
+CONDITION = {
+    "type": "Accepted",
+    "status": "True",
+    "reason": "Accepted",
+    "message": "",
+    "observedGeneration": 1,
+    "lastTransitionTime": MOMENT,
+}
+SCALED = {
+    "name": "a",
+    "currentReplicas": 1,
+    "desiredReplicas": 2,
+    "mode": "Panic",
+    "lastScaleTime": MOMENT,
+}
+WRITTEN = [
+    ("ModelBooster", {"backendStatuses": [{"name": "main", "replicas": 1}]}),
+    (
+        "ModelServing",
+        {
+            "replicas": 2,
+            "availableReplicas": 1,
+            "updatedReplicas": 1,
+            "currentReplicas": 1,
+            "currentRevision": "a",
+            "updateRevision": "b",
+            "labelSelector": "a=b",
+        },
+    ),
+    ("AutoscalingPolicy", {"homogeneousStatus": SCALED}),
+    (
+        "AutoscalingPolicy",
+        {
+            "disaggregatedStatus": {
+                "roles": [SCALED],
+                "ratioStatus": {
+                    "numeratorRole": "prefill",
+                    "denominatorRole": "decode",
+                    "currentRatio": "0.5",
+                },
+                "ratioAdjusted": True,
+            }
+        },
+    ),
+    ("AutoscalingPolicyBinding", {"heterogeneousStatus": [SCALED]}),
+    ("ModelRoute", {"endpoints": 2, "readyEndpoints": 1}),
+    ("ModelServer", {"endpoints": 2, "readyEndpoints": 1}),
+    ("ExternalModelProvider", {}),
+    ("OpenModel", {}),
+    ("BackendRuntime", {}),
+    ("Playground", {"replicas": 1, "selector": "a=b"}),
+    ("Service", {"replicas": 1, "selector": "a=b"}),
+]
+"""(kind, fields of its status): what the services write, beside conditions."""
+
+
+@pytest.mark.parametrize(("token", "written"), WRITTEN)
+def test_what_the_services_write_is_kept(
+    installed_apiserver: KubeApiServer, team: str, token: str, written: dict
+) -> None:
+    """The API server drops what a definition doesn't name, and a service would write it again."""
+    path = create(installed_apiserver, team, token)
+    status = {**written, "observedGeneration": 1, "conditions": [CONDITION]}
+    body = {"status": status}
+    answer = installed_apiserver.call("PATCH", f"{path}/status", body, content_type=MERGE_PATCH)
+    assert answer.body["status"] == status
+
+
 def test_conditions_of_two_writers_stand_side_by_side(
     installed_apiserver: KubeApiServer, team: str
 ) -> None:

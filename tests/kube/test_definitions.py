@@ -5,6 +5,7 @@ Nothing is stored here: every document is a dry run, which ends before the store
 
 import json
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -141,13 +142,27 @@ def test_what_is_stored_is_what_admission_reads(
     assert answer.body["spec"] == read
 
 
+def combined(token: str, data: st.DataObject) -> dict[str, Any]:
+    """The least object with several changes at once that are fine one by one."""
+    fine = [changes for kind, changes in (*FINE, *cases.ACCEPTED) if kind == token]
+    several = data.draw(st.lists(st.sampled_from(fine), min_size=1, max_size=3))
+    try:
+        return build(token, {path: value for one in several for path, value in one.items()})
+    except (IndexError, KeyError, AttributeError):  # one change removes where another stands
+        return build(token)
+
+
+@pytest.mark.parametrize("made", [drawn, combined])
 @pytest.mark.parametrize("token", sorted(TOKENS))
 @settings(max_examples=25)
 @given(data=st.data())
 def test_whatever_admission_accepts_is_accepted(
-    installed_apiserver: KubeApiServer, token: str, data: st.DataObject
+    installed_apiserver: KubeApiServer,
+    made: Callable[[str, st.DataObject], dict[str, Any]],
+    token: str,
+    data: st.DataObject,
 ) -> None:
-    document = as_kubernetes_takes_it(drawn(token, data))
+    document = as_kubernetes_takes_it(made(token, data))
     try:
         admit(document)
     except ProblemsError:

@@ -137,9 +137,8 @@ async def test_a_watch_from_a_list_sees_what_came_after_it(
     await kube_calls.merge(f"{path}/b", {"metadata": {"labels": {"x": "1"}}})
     deleted = (await kube_calls.get(f"{path}/a")).revision
     await kube_calls.delete(f"{path}/a")
-    query = {"resourceVersion": revision, "timeoutSeconds": "1", "watch": flag}
-    async with kube_calls.watch(path, **query) as watch:
-        events = await watch.rest()
+    async with kube_calls.watch(path, resourceVersion=revision, watch=flag) as watch:
+        events = await watch.events(3)
     assert seen(events) == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a")]
     revisions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert revisions == sorted(revisions)
@@ -154,10 +153,9 @@ async def test_a_watch_without_a_revision_begins_with_what_is_there(
     for name in ("b", "a"):
         await kube_calls.post(path, config_map(name))
     async with kube_calls.watch(path) as watch:
-        first = [await watch.event(), await watch.event()]
-        assert sorted(seen(first)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert sorted(seen(await watch.events(2))) == [("ADDED", "a"), ("ADDED", "b")]
         await kube_calls.post(path, config_map("c"))
-        assert seen([await watch.event()]) == [("ADDED", "c")]
+        assert seen(await watch.events(1)) == [("ADDED", "c")]
 
 
 async def test_a_watch_of_a_selection_sees_objects_come_and_go(
@@ -167,13 +165,13 @@ async def test_a_watch_of_a_selection_sees_objects_come_and_go(
     await kube_calls.post(path, config_map("a", x="1"))
     await kube_calls.post(path, config_map("b"))
     revision = (await kube_calls.get(path)).revision
-    query = {"resourceVersion": revision, "labelSelector": "x=1", "timeoutSeconds": "1"}
+    query = {"resourceVersion": revision, "labelSelector": "x=1"}
     async with kube_calls.watch(path, **query) as watch:
         await kube_calls.merge(f"{path}/a", {"metadata": {"labels": {"x": "2"}}})
         await kube_calls.merge(f"{path}/b", {"metadata": {"labels": {"x": "1"}}})
         await kube_calls.delete(f"{path}/a")
         await kube_calls.delete(f"{path}/b")
-        events = await watch.rest()
+        events = await watch.events(3)
     assert seen(events) == [("DELETED", "a"), ("ADDED", "b"), ("DELETED", "b")]
     # What left the selection is told as it was in it, at the revision of the write.
     assert events[0]["object"]["metadata"]["labels"] == {"x": "1"}
@@ -185,11 +183,10 @@ async def test_a_watch_of_fields(kube_calls: KubeCalls, namespace: str) -> None:
     await kube_calls.post(path, pod("a"))
     revision = (await kube_calls.get(path)).revision
     query = {"resourceVersion": revision, "fieldSelector": "spec.nodeName=n1"}
-    async with kube_calls.watch(path, timeoutSeconds="1", **query) as watch:
+    async with kube_calls.watch(path, **query) as watch:
         binding = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}
         await kube_calls.post(f"{path}/a/binding", binding)
-        events = await watch.rest()
-    assert seen(events)[0] == ("ADDED", "a")
+        assert seen(await watch.events(1)) == [("ADDED", "a")]
 
 
 async def test_a_watch_from_the_future_is_silent(kube_calls: KubeCalls, namespace: str) -> None:

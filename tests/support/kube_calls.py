@@ -80,6 +80,11 @@ class WatchLines:
             line = await self.response.content.readline()
         return json.loads(line) if line.strip() else None
 
+    async def events(self, number: int) -> list[Document]:
+        """The next events, so many."""
+        found = [await self.event() for _ in range(number)]
+        return [event for event in found if event is not None]
+
     async def rest(self, timeout_seconds: float = 15.0) -> list[Document]:
         """Every event until the stream ends."""
         events = []
@@ -119,6 +124,8 @@ class KubeCalls:
     ) -> None:
         assert self._session is not None
         await self._session.close()
+        # Broken-off TLS connections are gone a round of the loop later; a closed loop has none.
+        await asyncio.sleep(0)
 
     async def call(
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON, **query: str

@@ -48,6 +48,8 @@ class Reflector(Generic[T]):
         """
         self.resource = resource
         self._metrics = client.metrics
+        self._held = client.metrics.objects.labels(resource.kind)
+        self._counted = 0
         self._view: View[T] = View(resource, read, index)
         self._listeners: list[Listener] = []
         self._all_synced = asyncio.Event()
@@ -148,7 +150,9 @@ class Reflector(Generic[T]):
 
     def tell(self, keys: Sequence[ObjectKey]) -> None:
         """The view shows something new of these objects."""
-        self._metrics.objects.labels(self.resource.kind).set(len(self._view))
+        # Several reflectors may hold parts of one kind: each adds what it holds.
+        self._held.inc(len(self._view) - self._counted)
+        self._counted = len(self._view)
         for key in keys:
             for listener in self._listeners:
                 listener(key)

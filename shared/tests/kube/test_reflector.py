@@ -1,20 +1,26 @@
 """A resource kept in memory, the same on the fake API server and on a real one."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, POD, ApiResource
+from inferbus_shared.kube.settings import KubeSettings
 from inferbus_shared.kube.transport import MERGE_PATCH
 from shared.tests.kube.conftest import settings_of
 from shared.tests.kube.documents import config_map, definition, pod
 from shared.tests.kube.running import running
 from tests.fakes.kubernetes.faults import Answer, Cut, Page
 from tests.support.eventually import eventually
-from tests.support.kube import KubeServer
+from tests.support.kube import ADMIN, KubeServer
+from tests.support.kube_apiserver import running_apiserver
 
 
 def labels(document: Mapping[str, Any]) -> dict[str, str]:
@@ -151,6 +157,31 @@ async def test_what_happens_while_the_server_is_away_is_found_out(
         await kube.create(POD, pod("default", "comes"))
         await eventually(lambda: names(reflector) == ["comes", "stays"])
         await eventually(lambda: reflector.problem is None)
+
+
+@pytest.mark.slow
+@pytest.mark.kube
+async def test_a_real_server_that_is_killed_and_comes_back_is_followed_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_apiserver() as real:
+        token = tmp_path / "token"
+        token.write_text(real.tokens[ADMIN])
+        settings = KubeSettings(
+            server=real.url, token_file=token, ca_file=real.certificate_authority
+        )
+        async with KubeClient(settings) as kube, following(kube) as reflector:
+            await kube.create(POD, pod("default", "goes"))
+            await kube.create(POD, pod("default", "stays"))
+            await eventually(lambda: names(reflector) == ["goes", "stays"])
+            real.kill()
+            await eventually(lambda: reflector.problem)
+            await asyncio.to_thread(real.start)
+            await kube.delete(POD, "default", "goes", grace_period_seconds=0)
+            await kube.create(POD, pod("default", "comes"))
+            await eventually(lambda: names(reflector) == ["comes", "stays"], timeout=60)
+    told = [one.getMessage() for one in caplog.records if one.name == "inferbus.kube"]
+    assert told[:2] == ["out of service", "back in service"]
 
 
 async def test_history_that_was_compacted_away_is_listed_again(

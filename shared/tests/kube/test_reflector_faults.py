@@ -247,6 +247,41 @@ async def test_a_silent_watch_is_given_up(server: Scripted, clock: TimelessClock
     assert len(server.lists()) == 1
 
 
+async def test_a_throttled_watch_comes_back_when_it_may(
+    server: Scripted, clock: TimelessClock
+) -> None:
+    server.script = [
+        says(listing(5, pod("a", 1))),
+        says(status(429, "TooManyRequests"), 429, Retry_After="7"),
+    ]
+    server.always = open_watch(event("ADDED", pod("b", 8)))
+    async with following(server, clock) as reflector:
+        await eventually(lambda: names(reflector) == ["a", "b"])
+    assert clock.waited == [7.0]
+    assert len(server.lists()) == 1
+
+
+async def test_reflectors_of_one_kind_are_counted_together(
+    server: Scripted, clock: TimelessClock
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch"):
+            return await open_watch()(request)
+        of = request.query["labelSelector"]
+        return await says(listing(5, *(pod(f"{of}-{n}", n + 1) for n in range(len(of)))))(request)
+
+    server.always = answer
+    async with client_of(server, clock) as client, contextlib.AsyncExitStack() as stack:
+        for selector in ("of", "other"):
+            reflector: Reflector[None] = Reflector(
+                client, POD, read=lambda _: None, label_selector=selector
+            )
+            await stack.enter_async_context(running(reflector))
+            await reflector.ready()
+        (family,) = client.metrics.objects.collect()
+        assert [(one.labels["kind"], one.value) for one in family.samples] == [("Pod", 7.0)]
+
+
 async def test_a_watch_asks_to_end_at_a_time_of_its_own(
     server: Scripted, clock: TimelessClock
 ) -> None:
