@@ -30,6 +30,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_spec_watcher.announcer import decision_of
+from tests.fakes.kubernetes.faults import Answer
 from tests.kube.short_kinds import binding, policy
 from tests.kube.test_spec_watcher_facts import serving, told
 from tests.support.eventually import eventually
@@ -138,16 +139,56 @@ async def test_objects_are_applied_read_listed_scaled_and_deleted(
 async def test_a_unit_is_refused_whole(
     nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
 ) -> None:
-    """Also where only the API server knows what is wrong with the last document of it."""
+    """Also where only the API server knows what is wrong with the last document of it: here that a
+    model's name can't be changed (routing spec 1.1), which the fake has to be told."""
     await install(kube_calls, *definitions())
     async with (
         cluster_watcher(nats_server, kube_server, namespace),
         nats_server.bus(Service.CLI) as bus,
     ):
-        right = inside(serving("right"), namespace)
-        with pytest.raises(ProblemsError):
-            await apply(bus, right, inside(serving("wrong"), "no-such-namespace-anywhere"))
+        await apply(bus, route("before", namespace))
+        if kube_server.fake is not None:
+            kube_server.fake.faults.add(Answer(422), verb="apply", resource="modelroutes")
+        with pytest.raises(ProblemsError) as caught:
+            await apply(bus, inside(serving("right"), namespace), route("after", namespace))
+        assert caught.value.problems[0].code is ErrorCode.KUBE_INVALID
         assert await read(kube_calls, "ModelServing", namespace, "right") is None
+
+
+def route(model: str, namespace: str) -> Document:
+    return {
+        "apiVersion": "networking.serving.volcano.sh/v1alpha1",
+        "kind": "ModelRoute",
+        "metadata": {"name": "r", "namespace": namespace},
+        "spec": {
+            "modelName": model,
+            "rules": [{"name": "all", "targetModels": [{"modelServerName": "s"}]}],
+        },
+    }
+
+
+async def test_what_isnt_looked_at_is_told_and_left_alone(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> None:
+    """Secrets' values above all never leave the API server."""
+    await install(kube_calls, *definitions())
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    async with (
+        cluster_watcher(nats_server, kube_server, namespace),
+        nats_server.bus(Service.WORKLOAD_RECONCILER) as bus,
+    ):
+        for ask in (
+            apply(bus, inside(secret, namespace)),
+            apply(bus, inside(serving(), "default")),
+            delete(bus, ObjectKey("Pod", namespace, "p")),
+            get(bus, ObjectKey("Pod", namespace, "p")),
+            get(bus, ObjectKey("ModelServing", "default", "chat")),
+        ):
+            with pytest.raises(ProblemsError) as caught:
+                await ask
+            (problem,) = caught.value.problems
+            assert problem.code is ErrorCode.UNSUPPORTED
+            assert "kubectl" in problem.remedy
 
 
 async def test_what_another_applied_is_taken_over_by_force_alone(
@@ -190,7 +231,7 @@ async def test_applying_again_leaves_the_replicas_that_a_policy_owns(
             kube_calls, "AutoscalingPolicyBinding", namespace, "bind", Accepted=("True", "Accepted")
         )
         await apply(bus, inside(serving(replicas=2), namespace))
-        edited = inside(serving(replicas=2), namespace)
+        edited = inside(serving(replicas=3), namespace)
         edited["spec"]["template"]["restartGracePeriodSeconds"] = 7
         await apply(bus, edited)
         assert (await get(bus, key))["spec"]["replicas"] == 2, "the applier's own number stays"

@@ -74,7 +74,7 @@ class Announcer:
                 return announcement(stored)
             if told is not None and told.uid == stored.uid:
                 return None
-        return tombstone(told) if told is not None and self._store.sees(key) else None
+        return tombstone(told) if told is not None and not self._store.unseen(key) else None
 
 
 def announcement(stored: StoredObject) -> SpecChanged:

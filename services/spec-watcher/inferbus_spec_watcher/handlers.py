@@ -56,7 +56,7 @@ class ObjectApi:
         key = parse(request.key)
         stored = self._store.get(key)
         if stored is None:
-            return ObjectReply(problems=[not_found(key)])
+            return ObjectReply(problems=[self._store.unseen(key) or not_found(key)])
         return ObjectReply(object=shown(stored))
 
     async def list(self, request: ListRequest) -> ListReply:

@@ -86,6 +86,7 @@ class KubernetesHand:
                 lookup=self._store.get,
                 scaled=self._policies.owned_replicas(),
             )
+            self._store.must_see(step.key for step in steps)
             needed = [step for step in steps if self._is_needed(step, manager)]
             await self._check_absent(needed)
             answers = {}
@@ -153,6 +154,7 @@ class KubernetesHand:
 
         `final` is for node agents, which a cluster has none of: it asks for no grace.
         """
+        self._store.must_see([key])
         await self._store.refresh(key)
         stored = self._store.get(key)
         if stored is None:

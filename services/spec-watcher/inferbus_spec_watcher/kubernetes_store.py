@@ -1,16 +1,16 @@
 """The objects of a cluster: a picture over one list and watch for each kind.
 
 Invariant: the picture is never older than this instance's own writes, and what it doesn't hold is
-gone only where `sees` says so: of a kind that isn't served for a moment, or of a namespace that
-isn't looked at, nothing is known.
+gone unless it is `unseen`: of a kind that isn't served for a moment, or of a namespace that isn't
+looked at, nothing is known.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from inferbus_contracts.errors import Problem
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
 from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY,
@@ -129,11 +129,18 @@ class KubernetesStore:
         found = self.get(key)
         return () if found is None else refusal(key, found, self.get)
 
-    def sees(self, key: ObjectKey) -> bool:
-        """Whether an object of this key would be in the picture if there were one."""
+    def unseen(self, key: ObjectKey) -> Problem | None:
+        """Why an object of this key wouldn't be in the picture if there were one; None: it is."""
         reflector = self._reflector_of(key)
-        is_looked_at = key.namespace == NO_NAMESPACE or key.namespace in self._namespaces
-        return reflector is not None and reflector.served and (is_looked_at or not self._namespaces)
+        if reflector is None:
+            return _unseen(key, f"Inferbus keeps no {key.kind} of a cluster", "use kubectl")
+        if not reflector.served:
+            remedy = "install its CRD; what waits for it goes on then"
+            return _unseen(key, f"the cluster serves no {key.kind}", remedy)
+        if self._namespaces and key.namespace not in (NO_NAMESPACE, *self._namespaces):
+            remedy = "add it to INFERBUS_KUBE_NAMESPACES, or use kubectl"
+            return _unseen(key, f"the namespace {key.namespace} isn't looked at", remedy)
+        return None
 
     @property
     def problems(self) -> Mapping[str, Problem]:
@@ -153,6 +160,12 @@ class KubernetesStore:
         if found is not None and found.uid == uid:
             self._deleted[key] = uid
             self._tell(key)
+
+    def must_see(self, keys: Iterable[ObjectKey]) -> None:
+        """Raise `ProblemsError` (UNSUPPORTED) where one of these would be written unseen."""
+        problems = [problem for key in keys if (problem := self.unseen(key)) is not None]
+        if problems:
+            raise ProblemsError(*problems)
 
     async def refresh(self, key: ObjectKey) -> None:
         """Look at an object as it stands now; raises `ProblemsError` when that can't be."""
@@ -183,3 +196,7 @@ class KubernetesStore:
     def _tell(self, key: ObjectKey) -> None:
         for listener in self._listeners:
             listener(key)
+
+
+def _unseen(key: ObjectKey, message: str, remedy: str) -> Problem:
+    return Problem(code=ErrorCode.UNSUPPORTED, message=message, object=str(key), remedy=remedy)

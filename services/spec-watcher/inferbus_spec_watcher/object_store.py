@@ -31,9 +31,9 @@ class ObjectStore(ObjectPicture):
         """Nothing is stored here that wasn't admitted."""
         return ()
 
-    def sees(self, key: ObjectKey) -> bool:
+    def unseen(self, key: ObjectKey) -> Problem | None:
         """The picture is of the whole bucket."""
-        return True
+        return None
 
     async def write(
         self, changes: Mapping[ObjectKey, dict[str, Any] | None]

@@ -27,11 +27,12 @@ def claimable(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_applied(manifest: Mapping[str, Any], found: Mapping[str, Any], claims: Claims) -> bool:
-    """Whether the stored object says all that the manifest does, and its applier claims no more."""
+    """Whether the stored object says all that the manifest does, and its applier claims just that.
+
+    What is owned as a whole has to be the same as a whole; elsewhere others may have set more.
+    """
     wanted = claimable(manifest)
-    return (
-        _holds(found, wanted) and _claims_all(claims, wanted) and not _claims_more(claims, wanted)
-    )
+    return _agrees(found, wanted, claims) and not _claims_more(claims, wanted)
 
 
 def claims_field(claims: Claims, *names: str) -> bool:
@@ -43,40 +44,45 @@ def claims_field(claims: Claims, *names: str) -> bool:
     return True
 
 
-def _holds(found: Any, wanted: Any) -> bool:
-    """Items are found wherever they stand: an order that others changed is told by the claims."""
-    if _is_empty(wanted):
-        return found is None or _is_empty(found) or isinstance(wanted, Mapping)
+def _agrees(found: Any, wanted: Any, claims: Claims) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(found, Mapping) and all(
-            _holds(found.get(name), value) for name, value in wanted.items()
-        )
-    if isinstance(wanted, list):
-        return isinstance(found, list) and all(
-            any(_holds(other, one) for other in found) for one in wanted
-        )
-    return found is not None and canonical_json(found) == canonical_json(wanted)
-
-
-def _claims_all(claims: Claims, wanted: Any, *, top: bool = True) -> bool:
-    if _is_empty(wanted) or (not claims and not top):
-        return True
-    if isinstance(wanted, Mapping):
-        return all(
-            _is_empty(value)
-            or (f"f:{name}" in claims and _claims_all(claims[f"f:{name}"], value, top=False))
+            _field_agrees(found.get(name), value, claims.get(f"f:{name}"))
             for name, value in wanted.items()
         )
     if isinstance(wanted, list):
-        return all(_item_is_claimed(claims, one) for one in wanted)
-    return True
+        return isinstance(found, list) and all(_item_agrees(found, one, claims) for one in wanted)
+    return _is_same(found, wanted)
 
 
-def _item_is_claimed(claims: Claims, item: Any) -> bool:
+def _field_agrees(found: Any, wanted: Any, claims: Claims | None) -> bool:
+    if _is_empty(wanted):
+        return found is None or _is_empty(found) or isinstance(wanted, Mapping)
+    if claims is None:
+        return False
+    return _agrees(found, wanted, claims) if claims else _is_same(found, wanted)
+
+
+def _item_agrees(found: list[Any], wanted: Any, claims: Claims) -> bool:
     return any(
-        _is_item(name, item) and _claims_all(below, item, top=False)
+        _is_item(name, wanted)
+        and _is_item(name, one)
+        and (_agrees(one, wanted, below) if below else _is_same(one, wanted))
         for name, below in claims.items()
+        for one in found
     )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether both say the same; what is empty says nothing."""
+    return canonical_json(_told(one)) == canonical_json(_told(other))
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        told = {name: _told(inner) for name, inner in value.items()}
+        return {name: inner for name, inner in told.items() if not _is_empty(inner)}
+    return [_told(one) for one in value] if isinstance(value, list) else value
 
 
 def _claims_more(claims: Claims, wanted: Any) -> bool:

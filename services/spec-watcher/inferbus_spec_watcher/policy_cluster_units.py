@@ -12,9 +12,9 @@ from typing import Any
 
 from inferbus_contracts.admission import Admitted
 from inferbus_contracts.api.objects import AppliedDocument
-from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.kinds import MODEL_ROUTE, SECRET
+from inferbus_contracts.resources.kinds import MODEL_ROUTE
 from inferbus_contracts.resources.metadata import without_server_fields
 from inferbus_spec_watcher.policy_claims import claims_field, is_applied
 from inferbus_spec_watcher.policy_cluster_objects import ClusterObject
@@ -60,7 +60,6 @@ def plan_cluster_unit(
         if stored is not None and manager == EXPANDER and gives_way(item.key, stored):
             continue
         try:
-            _no_secret(item)
             check(item.key, stored, document.preconditions)
         except ProblemsError as error:
             problems += [placed(problem, document.file) for problem in error.problems]
@@ -142,16 +141,3 @@ def bare(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "kind": manifest["kind"],
         "metadata": names,
     }
-
-
-def _no_secret(item: Admitted) -> None:
-    """Values of Secrets never travel over the bus, and an API server keeps them better."""
-    if item.key.kind == SECRET:
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.UNSUPPORTED,
-                message="Secrets of a cluster don't go through Inferbus",
-                object=str(item.key),
-                remedy="apply it with kubectl",
-            )
-        )

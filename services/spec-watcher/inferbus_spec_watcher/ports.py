@@ -36,8 +36,8 @@ class Objects(Protocol):
     def refusal(self, key: ObjectKey) -> tuple[Problem, ...]:
         """Why a stored object is no fact; empty for one that was admitted, or isn't there."""
 
-    def sees(self, key: ObjectKey) -> bool:
-        """Whether an object of this key would be in the picture if there were one."""
+    def unseen(self, key: ObjectKey) -> Problem | None:
+        """Why an object of this key wouldn't be in the picture if there were one; None: it is."""
 
     def on_change(self, listener: Callable[[ObjectKey], None]) -> None:
         """Call back with the key of every object that changed or went."""

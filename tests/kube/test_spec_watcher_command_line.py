@@ -1,0 +1,79 @@
+"""The spec-watcher as the program it is, and the `inferbus` command, on a cluster."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import yaml
+
+from inferbus_contracts.services import Service
+from tests.kube.test_spec_watcher_api import inside
+from tests.kube.test_spec_watcher_facts import serving
+from tests.support.kube import KubeServer
+from tests.support.kube_calls import KubeCalls
+from tests.support.kube_watcher import definitions, install, read, saying
+from tests.support.nats import NatsServer
+
+PROGRAMS = Path(sys.executable).parent
+
+
+@contextlib.asynccontextmanager
+async def spec_watcher(nats: NatsServer, kube: KubeServer, namespace: str) -> AsyncIterator[None]:
+    environment = {
+        **nats.environment("w"),
+        **kube.environment(Service.SPEC_WATCHER),
+        "INFERBUS_SPEC_WATCHER_SUBSTRATE": "kubernetes",
+        "INFERBUS_KUBE_NAMESPACES": namespace,
+    }
+    process = await asyncio.create_subprocess_exec(
+        PROGRAMS / "inferbus-spec-watcher", env=environment
+    )
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+
+
+async def inferbus(nats: NatsServer, *words: object) -> tuple[int, str]:
+    """A command's exit code and what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        PROGRAMS / "inferbus",
+        *map(str, words),
+        env={**nats.environment("cli"), "INFERBUS_DIR": str(nats.directory / "none")},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def test_objects_from_manifest_to_deletion(
+    nats_server: NatsServer,
+    kube_server: KubeServer,
+    kube_calls: KubeCalls,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    await install(kube_calls, *definitions())
+    manifest = tmp_path / "chat.yaml"
+    manifest.write_text(yaml.safe_dump(inside(serving(), namespace)))
+    where = ("-n", namespace)
+    async with spec_watcher(nats_server, kube_server, namespace):
+        code, out = await inferbus(nats_server, "apply", "-f", manifest)
+        applied = f"modelserving/chat (namespace {namespace})"
+        assert (code, out) == (0, f"{applied} created\n")
+        stored = await saying(
+            kube_calls, "ModelServing", namespace, "chat", Accepted=("True", "Accepted")
+        )
+        _, out = await inferbus(nats_server, "apply", "-f", manifest)
+        assert out == f"{applied} unchanged\n"
+        _, out = await inferbus(nats_server, "get", "ms/chat", *where, "-o", "json")
+        assert json.loads(out)["metadata"]["uid"] == stored["metadata"]["uid"]
+        code, _ = await inferbus(nats_server, "delete", "ms/chat", *where)
+        assert code == 0
+        assert await read(kube_calls, "ModelServing", namespace, "chat") is None
