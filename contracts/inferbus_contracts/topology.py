@@ -267,7 +267,7 @@ def _buckets() -> tuple[StreamSpec, ...]:
         bucket(OBJECTS_BUCKET, 0.1, marker=HOUR),
         bucket(MEMBERS_BUCKET, 0.001, max_age_seconds=MEMBER_TTL_SECONDS, repeated=True),
         bucket(CLOCK_BUCKET, 0.005),
-        bucket(WORKLOADS_BUCKET, 0.02),
+        bucket(WORKLOADS_BUCKET, 0.02, marker=HOUR),
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import Field
 
 from inferbus_contracts.base import EventData
-from inferbus_contracts.errors import Problem, ProblemsError
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import ROOT
 
@@ -66,6 +67,31 @@ class Preconditions(EventData):
     """`metadata.resourceVersion` as a number."""
     absent: bool = False
     """The object must not exist yet."""
+
+    def unmet(
+        self, key: ObjectKey, *, uid: str, generation: int, revision: int | None = None
+    ) -> list[Problem]:
+        """What an object that exists doesn't meet, one problem (CONFLICT) per field.
+
+        Without `revision` none is asked for.
+        """
+        actual = {
+            "metadata.uid": (self.uid, uid),
+            "metadata.generation": (self.generation, generation),
+            "metadata.resourceVersion": (self.revision, revision),
+        }
+        return [
+            Problem(
+                code=ErrorCode.CONFLICT,
+                message=f"the object has {has}, the request was made for {asked}",
+                object=str(key),
+                field=name,
+                value=asked,
+                remedy="read the object again and decide anew",
+            )
+            for name, (asked, has) in actual.items()
+            if asked is not None and has is not None and asked != has
+        ]
 
 
 class GetRequest(EventData):

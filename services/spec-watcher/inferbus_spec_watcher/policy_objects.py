@@ -61,23 +61,9 @@ def check(key: ObjectKey, stored: StoredObject | None, wanted: Preconditions) ->
         if wanted.uid or wanted.generation or wanted.revision:
             raise ProblemsError(not_found(key))
         return
-    actual = {
-        "metadata.uid": (wanted.uid, stored.uid),
-        "metadata.generation": (wanted.generation, stored.generation),
-        "metadata.resourceVersion": (wanted.revision, stored.revision),
-    }
-    unmet = [
-        Problem(
-            code=ErrorCode.CONFLICT,
-            message=f"the object has {has}, the request was made for {asked}",
-            object=str(key),
-            field=name,
-            value=asked,
-            remedy="read the object again and decide anew",
-        )
-        for name, (asked, has) in actual.items()
-        if asked is not None and asked != has
-    ]
+    unmet = wanted.unmet(
+        key, uid=stored.uid, generation=stored.generation, revision=stored.revision
+    )
     if unmet:
         raise ProblemsError(*unmet)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from inferbus_contracts.api.objects import Preconditions, ScaleReply, ScaleRequest
+from inferbus_contracts.api.objects import ScaleReply, ScaleRequest
 from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import DECISION_ID
@@ -64,7 +64,7 @@ class Scaling:
         same = target.replicas == request.replicas
         if same and target.decision_id == request.decision_id:
             return _reply(target, request.replicas, changed=True)
-        unmet = _unmet(key, target, request.preconditions)
+        unmet = request.preconditions.unmet(key, uid=target.uid, generation=target.generation)
         if unmet:
             return ScaleReply(problems=unmet)
         if same:
@@ -156,25 +156,6 @@ def _reply(target: ScaleTarget, replicas: int, *, changed: bool) -> ScaleReply:
     return ScaleReply(
         changed=changed, replicas=replicas, uid=target.uid, generation=target.generation
     )
-
-
-def _unmet(key: ObjectKey, target: ScaleTarget, wanted: Preconditions) -> list[Problem]:
-    checks = (
-        ("metadata.uid", wanted.uid, target.uid),
-        ("metadata.generation", wanted.generation, target.generation),
-    )
-    return [
-        Problem(
-            code=ErrorCode.CONFLICT,
-            message=f"the object has {has}, the request was made for {asked}",
-            object=str(key),
-            field=field,
-            value=asked,
-            remedy="read the object again and decide anew",
-        )
-        for field, asked, has in checks
-        if asked is not None and asked != has
-    ]
 
 
 def _gone(key: ObjectKey) -> Problem:

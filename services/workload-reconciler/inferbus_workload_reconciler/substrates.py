@@ -17,7 +17,6 @@ from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.ports import Substrate
 from inferbus_workload_reconciler.settings import SubstrateName, WorkloadReconcilerSettings
 
-
 GARBAGE_THRESHOLDS: Final = (50_000, 50, 100)
 """How many new objects start a collection, and how many of those one of older objects. What is kept
 of a cluster is a million objects that are no garbage; with Python's own 700 a third of the CPU of a

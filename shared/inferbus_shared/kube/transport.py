@@ -238,9 +238,9 @@ class Transport:
 def environment_proxy(server: str) -> str | None:
     """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a server, if any."""
     address = urlsplit(server)
-    if urllib.request.proxy_bypass_environment(address.netloc):
+    if urllib.request.proxy_bypass(address.netloc):
         return None
-    return urllib.request.getproxies_environment().get(address.scheme)
+    return urllib.request.getproxies().get(address.scheme)
 
 
 def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str, Any]:
