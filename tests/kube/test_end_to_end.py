@@ -8,66 +8,35 @@ import asyncio
 import copy
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY,
     AUTOSCALING_POLICY_BINDING,
-    MODEL_BOOSTER,
     MODEL_ROUTE,
     MODEL_SERVER,
     MODEL_SERVING,
-    PLAYGROUND,
     POD,
 )
 from inferbus_contracts.services import Service
-from tests.scenario.fleet import BEHAVIOUR, QUICK, engines
+from tests.scenario.fleet import BEHAVIOUR
 from tests.support.eventually import eventually
-from tests.support.kube import REAL
-from tests.support.kube_apiserver import KubeApiServer, running_apiserver
-from tests.support.kube_manifests import DEPLOY
 from tests.support.kube_own import OwnServer
-from tests.support.kube_platform import KubePlatform, platform_on
+from tests.support.kube_platform import KubePlatform
 from tests.support.load import Load, running_load
-from tests.support.platform import model_manifests
+from tests.support.platform import engines, model_manifests
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PATIENCE_SECONDS = 60.0
-EXAMPLES = Path(__file__).parents[3] / "shared" / "examples"
 MODEL = "chat"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 """The taint by which an operator says that a machine is down for good."""
 CLIENTS = 6
 TOKENS = 20
 """Of one answer: a second or so, longer than the time between two samples."""
-
-
-@pytest.fixture(scope="module")
-def own_apiserver() -> Iterator[KubeApiServer]:
-    """One that these tests alone define kinds on."""
-    with running_apiserver() as server:
-        yield server
-
-
-@pytest.fixture(params=["fake", REAL])
-async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OwnServer]:
-    if request.param == "fake":
-        async with OwnServer.of_fake(tmp_path) as server:
-            yield server
-    else:
-        yield OwnServer.of_real(request.getfixturevalue("own_apiserver"), tmp_path)
-
-
-@pytest.fixture
-async def kube(server: OwnServer) -> AsyncIterator[KubePlatform]:
-    async with platform_on(server.server, environment=QUICK) as platform:
-        yield platform
 
 
 def scaled_model(least: int, most: int) -> list[dict[str, Any]]:
@@ -103,21 +72,6 @@ async def until_scaled(kube: KubePlatform, wanted: int) -> list[dict[str, Any]]:
     return await kube.until_ready(wanted)
 
 
-async def until_all_is_gone(kube: KubePlatform) -> None:
-    """Wait until nothing is left, neither an object nor a process."""
-
-    async def nothing() -> bool:
-        return not await kube.left() and not engines(kube.platform)
-
-    await eventually(nothing, PATIENCE_SECONDS, lambda: f"left: {engines(kube.platform)}")
-
-
-async def every_pod_has_one_process(kube: KubePlatform) -> bool:
-    running = engines(kube.platform)
-    uids = {pod["metadata"]["uid"] for pod in await kube.pods()}
-    return running.keys() == uids and all(len(one) == 1 for one in running.values())
-
-
 def press(load: Load, clients: int = CLIENTS) -> None:
     load.clients(MODEL, clients, max_tokens=TOKENS)
 
@@ -141,7 +95,7 @@ async def test_a_model_serves_scales_with_its_load_and_goes(kube: KubePlatform) 
         MODEL_SERVING,
     ):
         await kube.delete(kind, MODEL)
-    await until_all_is_gone(kube)
+    await kube.until_empty()
 
 
 async def test_a_model_without_requests_has_no_pods_until_one_comes(kube: KubePlatform) -> None:
@@ -172,24 +126,33 @@ async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
         pods = await until_scaled(kube, 3)
         assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
         await eventually(lambda: kube.platform.pid(service.value) != killed, PATIENCE_SECONDS)
-        await eventually(lambda: every_pod_has_one_process(kube), PATIENCE_SECONDS)
+        await eventually(kube.every_pod_has_one_process, PATIENCE_SECONDS)
         assert load.counts.bad == 0, load.counts
+
+    await kube.delete(MODEL_SERVING, MODEL)
+
+    async def ending() -> bool:
+        return any("deletionTimestamp" in pod["metadata"] for pod in await kube.pods())
+
+    await eventually(ending, PATIENCE_SECONDS, "pods end")
+    await asyncio.to_thread(kube.platform.kill, service.value)
+    await kube.until_no_pods()
 
 
 async def test_while_the_api_server_is_away_answers_go_on_and_then_the_loop_does(
-    kube: KubePlatform, server: OwnServer
+    kube: KubePlatform, own_server: OwnServer
 ) -> None:
     await kube.apply(*scaled_model(1, 3))
     await kube.until_it_serves(MODEL)
     (first,) = await kube.until_ready(1)
     async with running_load(kube.platform.router) as load:
-        await server.away()
+        await own_server.away()
         press(load)
         answered = 3 * CLIENTS
         await eventually(lambda: load.counts.good > answered, PATIENCE_SECONDS)
         (process,) = engines(kube.platform)
         assert process == first["metadata"]["uid"]
-        await server.back()
+        await own_server.back()
         pods = await until_scaled(kube, 3)
         assert first["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in pods}
         assert load.counts.bad == 0, load.counts
@@ -218,7 +181,7 @@ async def test_a_lost_machines_pod_is_replaced_and_ends_when_the_machine_is_back
     finally:
         os.kill(agent, signal.SIGCONT)
     await kube.until_ready(1)
-    await eventually(lambda: every_pod_has_one_process(kube), PATIENCE_SECONDS)
+    await eventually(kube.every_pod_has_one_process, PATIENCE_SECONDS)
     await kube.until_it_serves(MODEL)
 
 
@@ -244,29 +207,3 @@ async def test_a_rolling_update_under_load_fails_no_request(kube: KubePlatform) 
         answered = load.counts.good
         await eventually(lambda: load.counts.good > answered + CLIENTS, PATIENCE_SECONDS)
         assert load.counts.bad == 0, load.counts
-
-
-async def test_a_model_booster_serves_and_goes(kube: KubePlatform) -> None:
-    path = EXAMPLES / "kthena" / "Qwen2.5-0.5B-Instruct.yaml"
-    if not path.exists():
-        pytest.skip("Kthena's examples are not beside this checkout")
-    await kube.apply(*documents_of(path))
-    await kube.until_it_serves("demo")
-    await kube.delete(MODEL_BOOSTER, "demo")
-    await until_all_is_gone(kube)
-
-
-async def test_a_playground_serves_and_goes(kube: KubePlatform) -> None:
-    documents = documents_of(DEPLOY / "examples" / "llmaz.yaml")
-    await kube.apply(*documents)
-    await kube.until_it_serves("qwen-3b")
-    await kube.delete(PLAYGROUND, "qwen-3b")
-
-    async def no_pods() -> bool:
-        return not await kube.pods() and not engines(kube.platform)
-
-    await eventually(no_pods, PATIENCE_SECONDS, "no pods are left")
-
-
-def documents_of(path: Path) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(path.read_text()) if one]

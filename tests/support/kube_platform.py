@@ -33,7 +33,7 @@ from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls
 from tests.support.kube_cluster import KubeCluster
 from tests.support.kube_manifests import manifests
-from tests.support.platform import Answer, Platform, running_platform
+from tests.support.platform import Answer, Platform, engines, running_platform
 
 ON_KUBERNETES = (Service.SPEC_WATCHER, Service.WORKLOAD_RECONCILER, Service.NODE_AGENT)
 """The services whose substrate is a setting."""
@@ -146,6 +146,30 @@ class KubePlatform:
             for resource in served
             for document in (await self.client.list(resource, self.namespace)).items
         ]
+
+    async def until_empty(self, timeout: float = 60.0) -> None:
+        """Wait until nothing is left, neither an object nor a process."""
+
+        async def empty() -> bool:
+            left = [*await self.left(), *engines(self.platform)]
+            assert not left, left
+            return True
+
+        await eventually(empty, timeout, "nothing is left")
+
+    async def until_no_pods(self, timeout: float = 60.0) -> None:
+        """Wait until there is neither a pod nor a process."""
+
+        async def none() -> bool:
+            return not await self.pods() and not engines(self.platform)
+
+        await eventually(none, timeout, "no pods are left")
+
+    async def every_pod_has_one_process(self) -> bool:
+        """Whether each pod has one process, and each process a pod."""
+        running = engines(self.platform)
+        uids = {pod["metadata"]["uid"] for pod in await self.pods()}
+        return running.keys() == uids and all(len(one) == 1 for one in running.values())
 
     async def complete(self, model: str, max_tokens: int = 3) -> Answer:
         """A short text completion, asked of the router."""
