@@ -132,7 +132,7 @@ async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
     await kube.delete(MODEL_SERVING, MODEL)
 
     async def ending() -> bool:
-        return any("deletionTimestamp" in pod["metadata"] for pod in await kube.pods())
+        return len(await kube.ready_pods()) < 3
 
     await eventually(ending, PATIENCE_SECONDS, "pods end")
     await asyncio.to_thread(kube.platform.kill, service.value)

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import aiohttp
+
 from tests.support.kube_calls import Answer, KubeCalls, path_of
 from tests.support.kube_garbage import GarbageCollector
 
@@ -85,7 +87,7 @@ class KubeCluster:
 
     async def _play(self, over: asyncio.Event, pause_seconds: float) -> None:
         while not over.is_set():
-            with contextlib.suppress(OSError, TimeoutError, KeyError):
+            with contextlib.suppress(OSError, TimeoutError, KeyError, aiohttp.ClientError):
                 await self.step()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_seconds):
