@@ -6,13 +6,18 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.scenario.fleet import QUICK
-from tests.support.kube import REAL
+from tests.support import kube_watcher
+from tests.support.kube import REAL, KubeServer
 from tests.support.kube_apiserver import KubeApiServer, running_apiserver
+from tests.support.kube_calls import KubeCalls
 from tests.support.kube_manifests import install, install_definitions
 from tests.support.kube_own import OwnServer
 from tests.support.kube_platform import KubePlatform, platform_on
+from tests.support.kube_watcher import Cluster
+from tests.support.nats import NatsServer
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +60,14 @@ async def kube(own_server: OwnServer) -> AsyncIterator[KubePlatform]:
     """A platform on it, which notices load within a second."""
     async with platform_on(own_server.server, environment=QUICK) as platform:
         yield platform
+
+
+@pytest_asyncio.fixture
+async def cluster(
+    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+) -> Cluster:
+    """A namespace of a server that serves the platform's kinds and LeaderWorkerSets."""
+    await kube_watcher.install(
+        kube_calls, *kube_watcher.definitions(), kube_watcher.LEADER_WORKER_SETS
+    )
+    return Cluster(nats_server, kube_server, kube_calls, namespace)

@@ -12,7 +12,7 @@ from inferbus_spec_watcher.settings import SpecWatcherSettings
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes.faults import Answer, Cut, Page
 from tests.kube.short_kinds import policy
-from tests.kube.test_spec_watcher_api import get
+from tests.kube.test_spec_watcher_api import objects
 from tests.kube.test_spec_watcher_children import CHILDREN, EXPANDED, play
 from tests.kube.test_spec_watcher_facts import ended, serving, told
 from tests.support.eventually import eventually
@@ -156,7 +156,7 @@ async def test_a_kind_that_comes_later_and_goes_for_a_while(
 
             async def is_noticed() -> bool:
                 try:
-                    await get(bus, key_of("before"))
+                    await objects(bus).get(key_of("before"))
                 except ProblemsError as error:
                     return error.problems[0].code is ErrorCode.UNSUPPORTED
                 return False

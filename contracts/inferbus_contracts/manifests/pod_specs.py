@@ -1,6 +1,6 @@
 """Pod specs inside of other objects: they pass through, but for what nobody could run.
 
-A definition that held the whole of core/v1's PodSpec would age with Kubernetes (ADR 0024).
+A definition that held the whole of core/v1's PodSpec would age with Kubernetes (ADR 0027).
 """
 
 from typing import Any

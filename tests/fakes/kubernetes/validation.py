@@ -60,8 +60,8 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         if name in schema and _TYPES[kind](value) and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
-    patterned = "pattern" in schema and isinstance(value, str)
-    if patterned and not re.search(schema["pattern"], value):
+    is_text = isinstance(value, str)  # a pattern says nothing about the number of int-or-string
+    if is_text and "pattern" in schema and not re.search(schema["pattern"], value):
         because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
         yield "FieldValueInvalid", path, because
 
