@@ -3,7 +3,6 @@
 Causes are named as the server names them: a field's path, a reason, a message.
 """
 
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -21,16 +20,14 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
 }
-_Limit = tuple[str, str, Callable[[Any], Any], Callable[[Any, Any], bool], str]
-_LIMITS: tuple[_Limit, ...] = (
-    ("minimum", "number", float, operator.ge, "should be greater than or equal to"),
-    ("maximum", "number", float, operator.le, "should be less than or equal to"),
-    ("minLength", "string", len, operator.ge, "should be at least this long:"),
-    ("maxLength", "string", len, operator.le, "may not be longer than"),
-    ("minItems", "array", len, operator.ge, "should have at least this many items:"),
-    ("maxItems", "array", len, operator.le, "must have at most this many items:"),
+_LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str], ...] = (
+    ("minimum", float, lambda size, limit: size >= limit, "should be greater than or equal to"),
+    ("maximum", float, lambda size, limit: size <= limit, "should be less than or equal to"),
+    ("minLength", len, lambda size, limit: size >= limit, "should be at least this long:"),
+    ("maxLength", len, lambda size, limit: size <= limit, "may not be longer than"),
+    ("minItems", len, lambda size, limit: size >= limit, "should have at least this many items:"),
+    ("maxItems", len, lambda size, limit: size <= limit, "must have at most this many items:"),
 )
-"""Each is about values of one type and passes over all others, as JSON Schema has it."""
 
 
 def faults(value: Any, schema: Mapping[str, Any], path: str = "") -> Iterator[Cause]:
@@ -56,14 +53,23 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         known = ", ".join(orjson.dumps(each).decode() for each in schema["enum"])
         because = f"Unsupported value: {shown}: supported values: {known}"
         yield "FieldValueNotSupported", path, because
-    for name, kind, size, holds, asked in _LIMITS:
-        if name in schema and _TYPES[kind](value) and not holds(size(value), schema[name]):
+    for name, size, holds, asked in _LIMITS:
+        if name in schema and _concerns(name, value) and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
-    is_text = isinstance(value, str)  # a pattern says nothing about the number of int-or-string
-    if is_text and "pattern" in schema and not re.search(schema["pattern"], value):
+    is_text = isinstance(value, str)
+    if "pattern" in schema and is_text and not re.search(schema["pattern"], value):
         because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
         yield "FieldValueInvalid", path, because
+
+
+def _concerns(limit: str, value: Any) -> bool:
+    """A limit is for values of its own type alone: a field may be a number or a text."""
+    if limit.endswith("imum"):
+        return isinstance(value, int | float)
+    if limit.endswith("Length"):
+        return isinstance(value, str)
+    return isinstance(value, dict if limit.endswith("Properties") else list)
 
 
 def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
