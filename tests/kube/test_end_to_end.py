@@ -8,6 +8,7 @@ import asyncio
 import copy
 import os
 import signal
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -48,11 +49,19 @@ def scaled_model(least: int, most: int) -> list[dict[str, Any]]:
     return documents
 
 
-def pod_spec_of(serving: dict[str, Any]) -> dict[str, Any]:
+def pod_spec_of(workload: dict[str, Any]) -> dict[str, Any]:
     """The template of the one kind of pod of a ModelServing; a change of it is one of that."""
-    (role,) = serving["spec"]["template"]["roles"]
+    (role,) = workload["spec"]["template"]["roles"]
     spec: dict[str, Any] = role["entryTemplate"]["spec"]
     return spec
+
+
+async def serving(kube: KubePlatform, documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Apply a model's objects; its one pod, once the router answers."""
+    await kube.apply(*documents)
+    await kube.until_it_serves(MODEL)
+    (first,) = await kube.until_ready(1)
+    return first
 
 
 async def replicas(kube: KubePlatform) -> int:
@@ -77,9 +86,7 @@ def press(load: Load, clients: int = CLIENTS) -> None:
 
 
 async def test_a_model_serves_scales_with_its_load_and_goes(kube: KubePlatform) -> None:
-    await kube.apply(*scaled_model(1, 3))
-    await kube.until_it_serves(MODEL)
-    (first,) = await kube.until_ready(1)
+    first = await serving(kube, scaled_model(1, 3))
     async with running_load(kube.platform.router) as load:
         press(load)
         pods = await until_scaled(kube, 3)
@@ -112,9 +119,7 @@ async def test_a_model_without_requests_has_no_pods_until_one_comes(kube: KubePl
 async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
     kube: KubePlatform, service: Service
 ) -> None:
-    await kube.apply(*scaled_model(1, 3))
-    await kube.until_it_serves(MODEL)
-    (first,) = await kube.until_ready(1)
+    first = await serving(kube, scaled_model(1, 3))
     async with running_load(kube.platform.router) as load:
         press(load)
 
@@ -142,9 +147,7 @@ async def test_killed_in_the_middle_of_scaling_a_service_goes_on_where_it_was(
 async def test_while_the_api_server_is_away_answers_go_on_and_then_the_loop_does(
     kube: KubePlatform, own_server: OwnServer
 ) -> None:
-    await kube.apply(*scaled_model(1, 3))
-    await kube.until_it_serves(MODEL)
-    (first,) = await kube.until_ready(1)
+    first = await serving(kube, scaled_model(1, 3))
     async with running_load(kube.platform.router) as load:
         await own_server.away()
         press(load)
@@ -161,11 +164,9 @@ async def test_while_the_api_server_is_away_answers_go_on_and_then_the_loop_does
 async def test_a_lost_machines_pod_is_replaced_and_ends_when_the_machine_is_back(
     kube: KubePlatform,
 ) -> None:
-    serving, *others = model_manifests(MODEL)
-    pod_spec_of(serving)["terminationGracePeriodSeconds"] = 1
-    await kube.apply(serving, *others)
-    await kube.until_it_serves(MODEL)
-    (lost,) = await kube.until_ready(1)
+    documents = model_manifests(MODEL)
+    pod_spec_of(documents[0])["terminationGracePeriodSeconds"] = 1
+    lost = await serving(kube, documents)
     agent = await asyncio.to_thread(kube.platform.pid, Service.NODE_AGENT.value)
     os.kill(agent, signal.SIGSTOP)
     try:
@@ -193,10 +194,10 @@ async def test_a_rolling_update_under_load_fails_no_request(kube: KubePlatform) 
     async with running_load(kube.platform.router) as load:
         press(load, 3)
         await eventually(lambda: load.counts.good > CLIENTS, PATIENCE_SECONDS)
-        serving = copy.deepcopy(documents[0])
-        (engine,) = pod_spec_of(serving)["containers"]
+        changed = copy.deepcopy(documents[0])
+        (engine,) = pod_spec_of(changed)["containers"]
         engine["args"] += ["--max-num-seqs", "64"]
-        await kube.apply(serving)
+        await kube.apply(changed)
 
         async def replaced() -> bool:
             pods = await kube.ready_pods()
