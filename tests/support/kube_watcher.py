@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.kube.settings import KubeSettings
+from inferbus_shared.settings import SubstrateName
 from inferbus_spec_watcher.main import serve
-from inferbus_spec_watcher.settings import SpecWatcherSettings, SubstrateName
+from inferbus_spec_watcher.settings import SpecWatcherSettings
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
@@ -27,6 +29,7 @@ from tests.support.nats import NatsServer
 from tests.support.services import running_service
 
 Document = dict[str, Any]
+WatcherContext = contextlib.AbstractAsyncContextManager[Runtime[SpecWatcherSettings]]
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -109,6 +112,26 @@ async def cluster_watcher(
     )
     async with running_service(nats, partial(serve, kube=way), settings, instance) as runtime:
         yield runtime
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A namespace of an API server that serves all kinds, and a bus: what a test needs of both."""
+
+    nats: NatsServer
+    server: KubeServer
+    calls: KubeCalls
+    namespace: str
+
+    def watcher(self, instance: str = "w", **options: Any) -> WatcherContext:
+        """A spec-watcher of this namespace alone."""
+        return cluster_watcher(self.nats, self.server, self.namespace, instance=instance, **options)
+
+    @contextlib.asynccontextmanager
+    async def watched(self, service: Service = Service.CLI) -> AsyncIterator[Bus]:
+        """A running spec-watcher, and the bus as another service sees it."""
+        async with self.watcher(), self.nats.bus(service) as bus:
+            yield bus
 
 
 def place(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
