@@ -8,27 +8,16 @@ import pytest
 from inferbus_contracts.api.objects import (
     AppliedDocument,
     AppliedObject,
-    ApplyReply,
-    ApplyRequest,
     Change,
-    DeleteReply,
-    DeleteRequest,
-    GetRequest,
-    ListReply,
-    ListRequest,
-    ObjectReply,
-    ObjectVerb,
     Preconditions,
     ScaleReply,
     ScaleRequest,
-    StatusReply,
-    StatusRequest,
-    object_subject,
 )
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.objects.client import ObjectClient
 from inferbus_spec_watcher.announcer import decision_of
 from tests.fakes.kubernetes.faults import Answer
 from tests.kube.short_kinds import binding, policy
@@ -55,37 +44,25 @@ def inside(document: Document, namespace: str) -> Document:
     return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
 
 
-async def apply(
-    bus: Bus, *documents: Document, manager: str = "cli", **options: Any
-) -> list[AppliedObject]:
-    request = ApplyRequest(
-        documents=[AppliedDocument(object=one, file="test.yaml") for one in documents],
-        manager=manager,
-        **options,
-    )
-    return (await bus.ask(object_subject(ObjectVerb.APPLY), request, ApplyReply)).results
+def objects(bus: Bus) -> ObjectClient:
+    return ObjectClient(bus, "cli")
 
 
-async def get(bus: Bus, key: ObjectKey) -> Document:
-    request = GetRequest(key=str(key))
-    found = (await bus.ask(object_subject(ObjectVerb.GET), request, ObjectReply)).object
-    assert found is not None
-    return found
+async def apply(bus: Bus, *documents: Document, **options: bool) -> list[AppliedObject]:
+    applied = [AppliedDocument(object=one, file="test.yaml") for one in documents]
+    return await objects(bus).apply(applied, **options)
 
 
 async def scale(bus: Bus, key: ObjectKey, number: int, decision: str, **unmet: Any) -> ScaleReply:
+    conditions = Preconditions(**unmet)
     request = ScaleRequest(
-        key=str(key),
-        replicas=number,
-        decision_id=decision,
-        preconditions=Preconditions(**unmet),
+        key=str(key), replicas=number, decision_id=decision, preconditions=conditions
     )
-    return await bus.ask(object_subject(ObjectVerb.SCALE), request, ScaleReply)
+    return await objects(bus).scale(request)
 
 
 async def delete(bus: Bus, key: ObjectKey, **conditions: Any) -> int:
-    request = DeleteRequest(key=str(key), preconditions=Preconditions(**conditions))
-    return (await bus.ask(object_subject(ObjectVerb.DELETE), request, DeleteReply)).revision
+    return await objects(bus).delete(key, Preconditions(**conditions))
 
 
 async def test_objects_are_applied_read_listed_scaled_and_deleted(
@@ -105,12 +82,8 @@ async def test_objects_are_applied_read_listed_scaled_and_deleted(
         assert (first.change, first.generation) == (Change.CREATED, 1)
         (again,) = await apply(bus, document)
         assert (again.change, again.uid) == (Change.UNCHANGED, first.uid)
-        listed = await bus.ask(
-            object_subject(ObjectVerb.LIST),
-            ListRequest(kind="ModelServing", namespace=namespace),
-            ListReply,
-        )
-        assert [one["metadata"]["uid"] for one in listed.objects] == [first.uid]
+        listed = await objects(bus).find("ModelServing", namespace)
+        assert [one["metadata"]["uid"] for one in listed] == [first.uid]
 
         for _ in range(2):
             reply = await scale(bus, key, 4, "d1", uid=first.uid)
@@ -123,15 +96,14 @@ async def test_objects_are_applied_read_listed_scaled_and_deleted(
         role = key._replace(role="main")
         assert (await scale(bus, role, 3, "d3")).replicas == 3
 
-        status = StatusRequest(key=str(key), status={"replicas": 4})
-        await bus.ask(object_subject(ObjectVerb.STATUS), status, StatusReply)
-        assert (await get(bus, key))["status"]["replicas"] == 4
+        await objects(bus).set_status(key, {"replicas": 4})
+        assert (await objects(bus).get(key))["status"]["replicas"] == 4
 
         with pytest.raises(ProblemsError):
             await delete(bus, key, uid="another")
         assert await delete(bus, key, uid=first.uid) > 0
         with pytest.raises(ProblemsError) as caught:
-            await get(bus, key)
+            await objects(bus).get(key)
         assert caught.value.problems[0].code is ErrorCode.NOT_FOUND
         assert await delete(bus, key) == 0
 
@@ -181,8 +153,8 @@ async def test_what_isnt_looked_at_is_told_and_left_alone(
             apply(bus, inside(secret, namespace)),
             apply(bus, inside(serving(), "default")),
             delete(bus, ObjectKey("Pod", namespace, "p")),
-            get(bus, ObjectKey("Pod", namespace, "p")),
-            get(bus, ObjectKey("ModelServing", "default", "chat")),
+            objects(bus).get(ObjectKey("Pod", namespace, "p")),
+            objects(bus).get(ObjectKey("ModelServing", "default", "chat")),
         ):
             with pytest.raises(ProblemsError) as caught:
                 await ask
@@ -231,10 +203,12 @@ async def test_applying_again_leaves_the_replicas_that_a_policy_owns(
             kube_calls, "AutoscalingPolicyBinding", namespace, "bind", Accepted=("True", "Accepted")
         )
         await apply(bus, inside(serving(replicas=2), namespace))
-        edited = inside(serving(replicas=2), namespace)
+        edited = inside(serving(replicas=3), namespace)
         edited["spec"]["template"]["restartGracePeriodSeconds"] = 7
         await apply(bus, edited)
-        assert (await get(bus, key))["spec"]["replicas"] == 2, "the applier's own number stays"
+        assert (await objects(bus).get(key))["spec"]["replicas"] == 2, (
+            "the applier's own number stays"
+        )
         await scale(bus, key, 6, "d1")
         edited["spec"]["template"]["restartGracePeriodSeconds"] = 9
         (done,) = await apply(bus, edited)
