@@ -57,8 +57,10 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         if name in schema and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
+    # As in JSON schema, a pattern says nothing of a number (an int-or-string, say).
+    pattern = schema.get("pattern") if isinstance(value, str) else None
+    if pattern and not re.search(pattern, value):
+        because = f"Invalid value: {shown}: {path} in body should match '{pattern}'"
         yield "FieldValueInvalid", path, because
 
 
