@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.api.objects import Preconditions, ScaleRequest
+from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.events.workload import Outcome
+from inferbus_contracts.keys import ObjectKey
+from inferbus_workload_reconciler.actions import ChildKind
 from inferbus_workload_reconciler.core import Plan
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from tests.support.eventually import eventually
-from tests.support.kube import KubeServer
+from tests.support.kube import ADMIN, KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_fleet import KubeFleet, install_definitions, serving
 from tests.support.kube_passes import Passes, kube_substrate
@@ -228,3 +231,81 @@ async def test_ms_t66_events_tell_how_role_replicas_come(passes: Passes, fleet: 
         return {"RoleCreating", "RoleRunning"} <= {one["reason"] for one in about}
 
     await eventually(told)
+
+
+@pytest.mark.parametrize("kube_server", ["fake"], indirect=True)
+async def test_a_view_is_never_older_than_own_writes(
+    passes: Passes, fleet: KubeFleet, kube_server: KubeServer
+) -> None:
+    """Though no watch has told of them."""
+    fake = kube_server.fake
+    assert fake is not None
+    document = await fleet.create(serving(replicas=2, workers=1))
+    await eventually_seen(passes, fleet)
+    fake.stall_watches()
+    assert (await passes.once(document)).actions
+    assert not (await passes.once(document)).actions
+    for name in await fleet.names("pods"):
+        await fleet.bind(name, "n1")
+    smaller = await fleet.change("x", {"replicas": 1})
+    assert (await passes.once(smaller)).actions
+    again = (await passes.once(smaller)).actions
+    assert ChildKind.POD not in {one.child for one in again}, "what is ending is seen to end"
+    outcomes = {one.result.outcome for one in passes.done}
+    assert outcomes <= {Outcome.ALREADY}, "what has ended is asked to end once more at most"
+
+
+def wanted(document: Document, replicas: int, **more: Any) -> ScaleRequest:
+    """A request as a decision about the object makes it."""
+    metadata = document["metadata"]
+    conditions = {"uid": metadata["uid"], "generation": metadata["generation"], **more}
+    key = ObjectKey("ModelServing", metadata["namespace"], metadata["name"])
+    return ScaleRequest(
+        key=str(key),
+        replicas=replicas,
+        decision_id="d",
+        preconditions=Preconditions.model_validate(conditions),
+    )
+
+
+@pytest.mark.parametrize("role", ["", "main"])
+async def test_a_number_is_set_for_the_object_that_was_meant(
+    passes: Passes, fleet: KubeFleet, role: str
+) -> None:
+    document = await fleet.create(serving())
+
+    def request(replicas: int, **more: Any) -> ScaleRequest:
+        asked = wanted(document, replicas, **more)
+        return asked.model_copy(update={"key": f"{asked.key}/{role}" if role else asked.key})
+
+    for other in ({"uid": "another"}, {"generation": 7}):
+        reply = await passes.substrate.scale(request(3, **other))
+        assert [problem.code for problem in reply.problems] == [ErrorCode.CONFLICT]
+    assert (await fleet.serving())["metadata"]["generation"] == 1
+    reply = await passes.substrate.scale(request(3))
+    assert (reply.changed, reply.replicas, reply.generation) == (True, 3, 2)
+    again = await passes.substrate.scale(request(3))
+    assert again == reply, "the same decision is answered the same"
+    assert (await fleet.serving())["metadata"]["generation"] == 2
+
+
+@pytest.mark.parametrize("kube_server", ["fake"], indirect=True)
+@pytest.mark.parametrize("role", ["", "main"])
+async def test_a_number_is_set_though_the_status_changes_meanwhile(
+    passes: Passes, fleet: KubeFleet, kube_server: KubeServer, role: str
+) -> None:
+    fake = kube_server.fake
+    assert fake is not None
+    document = await fleet.create(serving())
+    asked = wanted(document, 3)
+    changes = iter(range(2))
+
+    async def status_changes(call: Any) -> None:
+        if call.user == ADMIN and call.subresource != "status" and next(changes, None) is not None:
+            status = {"status": {"replicas": 9}}
+            await fleet.calls.merge(fleet.servings("x", "status"), status)
+
+    fake.before_each_write(status_changes)
+    key = f"{asked.key}/{role}" if role else asked.key
+    reply = await passes.substrate.scale(asked.model_copy(update={"key": key}))
+    assert (reply.problems, reply.changed, reply.replicas) == ([], True, 3)

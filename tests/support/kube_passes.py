@@ -15,7 +15,7 @@ from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.settings import KubeSettings
 from inferbus_workload_reconciler.acting import carry_out
 from inferbus_workload_reconciler.adapters_kubernetes import KubernetesSubstrate
-from inferbus_workload_reconciler.core import Plan, is_stale, plan
+from inferbus_workload_reconciler.core import Plan, plan
 from inferbus_workload_reconciler.policy_memory import memory_document, parse_memory
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.policy_refusals import failure_condition, failure_events
@@ -62,9 +62,6 @@ class Passes:
         status = self.substrate.status_of(workload.key)
         memory = parse_memory(self.memory.get(workload.key, {}), status)
         surroundings = await self.substrate.observe(workload)
-        while is_stale(surroundings.observed, memory):
-            await self.substrate.caught_up(workload, memory.view)
-            surroundings = await self.substrate.observe(workload)
         history = parse_history(surroundings.revisions, workload)
         now_ms = self.clock.now_ms()
         planned = plan(workload, history, surroundings.observed, memory, status, now_ms)

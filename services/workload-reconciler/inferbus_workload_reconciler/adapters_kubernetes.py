@@ -33,6 +33,7 @@ from inferbus_workload_reconciler.observed import (
     observe_pod,
 )
 from inferbus_workload_reconciler.policy_kept import KeptStatus, read_status, revision_of
+from inferbus_workload_reconciler.policy_naming import GROUP_NAME
 from inferbus_workload_reconciler.policy_naming import MODEL_SERVING as SERVING_CONVENTION
 from inferbus_workload_reconciler.policy_naming_lws import LEADER_WORKER
 from inferbus_workload_reconciler.ports import ActionResult, Surroundings
@@ -68,7 +69,12 @@ class KubernetesSubstrate:
         }
         self._views = {
             MODEL_SERVING: ChildViews(
-                client, MODEL_SERVING, SERVING_CONVENTION.name_label, self._notice, gangs=True
+                client,
+                MODEL_SERVING,
+                SERVING_CONVENTION.name_label,
+                self._notice,
+                gangs=True,
+                service_label=GROUP_NAME,
             ),
             LEADER_WORKER_SET: ChildViews(
                 client, LEADER_WORKER_SET, LEADER_WORKER.name_label, self._notice, gangs=False

@@ -1,7 +1,8 @@
 """The children of workloads as a cluster shows them, found by workload.
 
 Invariant: what `of` returns is one moment of each kind, never older than this instance's own
-writes; it costs what the workload has, not what the cluster has.
+writes; what a deletion ended at once is the exception, it stays until the watch tells, and deleting
+it again is answered as done. It costs what the workload has, not what the cluster has.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -13,7 +14,7 @@ from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import CONTROLLER_REVISION, POD, POD_GROUP, SERVICE, ApiResource
 from inferbus_workload_reconciler.observed import ObservedPod, ObservedPodGroup, ObservedService
-from inferbus_workload_reconciler.policy_kept import Child, Reader
+from inferbus_workload_reconciler.policy_kept import Child, Reader, workload_name
 
 Changed = Callable[[ObjectKey], None]
 
@@ -35,9 +36,17 @@ class ChildViews:
     """The children of all workloads whose children bear the same name label."""
 
     def __init__(
-        self, client: KubeClient, kind: str, name_label: str, changed: Changed, *, gangs: bool
+        self,
+        client: KubeClient,
+        kind: str,
+        name_label: str,
+        changed: Changed,
+        *,
+        gangs: bool,
+        service_label: str = "",
     ) -> None:
-        """`kind` is that of the workloads; `gangs` says whether they have PodGroups."""
+        """`kind` is that of the workloads; `gangs` says whether they have PodGroups;
+        `service_label` is what their services bear where that isn't the name label."""
         self._client = client
         self._kind = kind
         self._label = name_label
@@ -46,26 +55,30 @@ class ChildViews:
         self._lost_pod: set[ObjectKey] = set()
         self._newest_loss: dict[ObjectKey, int] = {}
         reader = Reader(name_label)
+        self._selectors: dict[ApiResource, str] = {}
         self.pods = self._follow(POD, reader.pod)
-        self.services = self._follow(SERVICE, reader.service)
+        self.services = self._follow(SERVICE, reader.service, service_label)
         self.revisions = self._follow(CONTROLLER_REVISION, reader.revision)
         self.pod_groups = self._follow(POD_GROUP, reader.pod_group) if gangs else None
 
-    def _follow(self, resource: ApiResource, read: Callable[[Any], Child[Any]]) -> Reflector[Any]:
+    def _follow(
+        self, resource: ApiResource, read: Callable[[Any], Child[Any]], label: str = ""
+    ) -> Reflector[Any]:
+        self._selectors[resource] = label or self._label
         reflector = Reflector(
             self._client,
             resource,
             read=read,
             index=self._index,
             namespaces=self._client.settings.namespaces,
-            label_selector=self._label,
+            label_selector=self._selectors[resource],
         )
         reflector.on_change(lambda key: self._notice(reflector, key))
         return reflector
 
     def _index(self, document: Mapping[str, Any]) -> tuple[str, str]:
         metadata = document["metadata"]
-        return metadata["namespace"], metadata["labels"][self._label]
+        return metadata["namespace"], workload_name(metadata, self._label)
 
     def _notice(self, reflector: Reflector[Child[Any]], key: ObjectKey) -> None:
         child = reflector.get(key)
@@ -123,7 +136,7 @@ class ChildViews:
         """Draw the answer to an own write in."""
         for reflector in self.reflectors:
             labels = document["metadata"].get("labels") or {}
-            if reflector.resource == resource and self._label in labels:
+            if reflector.resource == resource and self._selectors[resource] in labels:
                 reflector.observe(document)
 
     def forget(self, workload: ObjectKey) -> None:

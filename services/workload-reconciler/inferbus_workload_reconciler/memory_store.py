@@ -25,6 +25,8 @@ class _Kept(NamedTuple):
     revision: int
     uid: str
     document: Mapping[str, Any]
+    own: bool = False
+    """Whether this instance stored it."""
 
 
 class MemoryStore:
@@ -38,6 +40,11 @@ class MemoryStore:
         """The document of the workload with that uid, as last seen; empty when there is none."""
         kept = self._kept.get(key) or await self._look(key)
         return kept.document if kept.uid == uid else {}
+
+    def is_own(self, key: ObjectKey) -> bool:
+        """Whether this instance stored what was loaded: its views are never older than that."""
+        kept = self._kept.get(key)
+        return kept is not None and kept.own
 
     async def confirm(self, key: ObjectKey) -> bool:
         """Whether what was loaded still stands in the bucket; otherwise `load` reads it anew."""
@@ -54,7 +61,7 @@ class MemoryStore:
         except (WrongSequenceError, ProblemsError):
             self._kept.pop(key, None)
             raise
-        self._kept[key] = _Kept(stored.sequence, uid, document)
+        self._kept[key] = _Kept(stored.sequence, uid, document, own=True)
 
     async def forget(self, key: ObjectKey) -> None:
         """The workload is gone, or its memory says nothing any more; written once at most."""
@@ -70,6 +77,8 @@ class MemoryStore:
             kept = _Kept(revision, "", {})
         else:
             stored: dict[str, Any] = json.loads(entry.value)
-            kept = _Kept(revision, stored["uid"], stored["memory"])
+            before = self._kept.get(key)
+            own = before is not None and before.own and before.revision == revision
+            kept = _Kept(revision, stored["uid"], stored["memory"], own)
         self._kept[key] = kept
         return kept

@@ -19,6 +19,7 @@ from inferbus_workload_reconciler.observed import (
     ObservedPodGroup,
     ObservedService,
     Owner,
+    controller_of,
     observe_pod,
     observe_pod_group,
     observe_service,
@@ -37,7 +38,7 @@ class Child(NamedTuple, Generic[ChildT]):
     """A child object, and what the views know it by."""
 
     workload: str
-    """Value of the name label."""
+    """The workload's name, as `workload_name` reads it."""
     revision: int
     """Its resourceVersion. API servers before 1.35 call it opaque, yet it is the number of etcd's
     revision there too, and from 1.35 on it may be compared (KEP-5504)."""
@@ -92,9 +93,8 @@ class Reader:
         return self._child(document, observe_pod_group(document))
 
     def _child(self, document: Mapping[str, Any], value: ChildT) -> Child[ChildT]:
-        metadata = document["metadata"]
-        workload = sys.intern((metadata.get("labels") or {}).get(self._name_label, ""))
-        return Child(workload, revision_of(document), value)
+        workload = workload_name(document["metadata"], self._name_label)
+        return Child(sys.intern(workload), revision_of(document), value)
 
     def _spec(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The scheduler, and the containers' ports, which facts name."""
@@ -129,6 +129,16 @@ def read_status(document: Mapping[str, Any]) -> KeptStatus:
     return KeptStatus(
         document["metadata"]["uid"], revision_of(document), document.get("status") or {}
     )
+
+
+def workload_name(metadata: Mapping[str, Any], name_label: str) -> str:
+    """Which workload a child belongs to: by its label, else by its controller.
+
+    Services of ModelServing v0.1 have no name label (modelserving spec 2.2).
+    """
+    named: str | None = (metadata.get("labels") or {}).get(name_label)
+    owner = controller_of(metadata)
+    return named or (owner.name if owner else "")
 
 
 def is_out_of_service(node: Mapping[str, Any]) -> bool:

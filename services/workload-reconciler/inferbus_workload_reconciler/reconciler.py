@@ -79,7 +79,7 @@ class Reconciler:
         memory = parse_memory(document, status)
         surroundings = await self._substrate.observe(workload)
         observed = surroundings.observed
-        if is_stale(observed, memory):
+        if is_stale(observed, memory) and not self._memory.is_own(key):
             await self._catch_up(workload, memory)
             return AT_ONCE
         history = parse_history(surroundings.revisions, workload)

@@ -40,6 +40,10 @@ async def test_of_two_that_store_one_loses_and_sees_the_other_s(nats_server: Nat
         assert await one.load(KEY, UID) == {"view": 2}
         await one.store(KEY, UID, {"view": 3})
         assert await one.load(KEY, UID) == {"view": 3}
+        assert await one.confirm(KEY)
+        assert (one.is_own(KEY), other.is_own(KEY)) == (True, True)
+        assert not await other.confirm(KEY)
+        assert not other.is_own(KEY)
 
 
 async def test_another_object_of_the_name_remembers_nothing(nats_server: NatsServer) -> None:

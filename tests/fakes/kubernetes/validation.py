@@ -54,14 +54,22 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         because = f"Unsupported value: {shown}: supported values: {known}"
         yield "FieldValueNotSupported", path, because
     for name, size, holds, asked in _LIMITS:
-        if name in schema and not holds(size(value), schema[name]):
+        if name in schema and _concerns(name, value) and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
-    # As in JSON schema, a pattern says nothing of a number (an int-or-string, say).
-    pattern = schema.get("pattern") if isinstance(value, str) else None
-    if pattern and not re.search(pattern, value):
-        because = f"Invalid value: {shown}: {path} in body should match '{pattern}'"
+    is_text = isinstance(value, str)
+    if "pattern" in schema and is_text and not re.search(schema["pattern"], value):
+        because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
         yield "FieldValueInvalid", path, because
+
+
+def _concerns(limit: str, value: Any) -> bool:
+    """A limit is for values of its own type alone: a field may be a number or a text."""
+    if limit.endswith("imum"):
+        return isinstance(value, int | float)
+    if limit.endswith("Length"):
+        return isinstance(value, str)
+    return isinstance(value, dict if limit.endswith("Properties") else list)
 
 
 def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
