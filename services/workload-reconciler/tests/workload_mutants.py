@@ -108,6 +108,7 @@ MUTANTS = (
         "        if is_owned(pod.owner, workload)\n        and",
         "        if",
     ),
+    Mutant("MS_D18", "actions", "_MAKES_WAY: Final = -1", "_MAKES_WAY: Final = 1"),
     Mutant("MS_D19", "policy_steps", "        if due_ms <= now_ms:", "        if False:"),
     Mutant("MS_D21", "core", "generation=workload.generation", "generation=0"),
     Mutant(
@@ -247,8 +248,8 @@ MUTANTS = (
     Mutant(
         "MS_D32",
         "actions",
-        "runs.setdefault(_stage(action), [])",
-        "runs.setdefault(100 * _stage(action) + len(runs), [])",
+        "runs.setdefault(stage, [])",
+        "runs.setdefault(100 * stage + len(runs), [])",
     ),
     Mutant("MS_D37", "policy_naming_lws", '"subdomain": workload}', '"subdomain": ""}'),
     Mutant(
