@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from workload_world import world_type
 
 from inferbus_contracts.services import Service
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.support.kube import REAL, KubeServer
 from tests.support.kube_apiserver import running_apiserver
-from tests.support.planner_cases import planner_tests
 from tests.support.kube_stage import KubeStage
 from tests.support.kube_world import KubernetesWorld, stage
-
-from workload_world import world_type
+from tests.support.planner_cases import planner_tests
 
 pytestmark = pytest.mark.slow
 

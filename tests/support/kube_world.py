@@ -9,11 +9,9 @@ The world's clock stands still unless a test moves it; what the server stamps co
 moment on that clock at which it was first seen.
 """
 
-import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
 
 from workload_volcano import NEW_SCHEMA
 from workload_world import Manifest, World

@@ -6,6 +6,7 @@ next pass looks at everything anew (see `core`).
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,10 +17,12 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import Action as ActionWord
 from inferbus_contracts.events.workload import Outcome, WorkloadActed, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.topology import MEMBER_TTL_SECONDS
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.membership import RENEW_SECONDS
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
-from inferbus_workload_reconciler.acting import carry_out
+from inferbus_workload_reconciler.acting import MOST_AT_ONCE, carry_out
 from inferbus_workload_reconciler.actions import Create, Delete, Update
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.memory_store import MemoryStore
@@ -40,6 +43,9 @@ log = logging.getLogger("inferbus.workload-reconciler")
 AT_ONCE = 0.0
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
+ACT_SECONDS = MEMBER_TTL_SECONDS - RENEW_SECONDS
+"""How long after the memory was confirmed an action may begin: so long no other instance takes over
+from one that stopped. What is left then is planned anew."""
 
 _WORDS = {Create: ActionWord.CREATE, Update: ActionWord.PATCH, Delete: ActionWord.DELETE}
 
@@ -62,6 +68,7 @@ class Reconciler:
         self._observer = observer
         self._orders = orders
         self._metrics = metrics
+        self._hands = asyncio.Semaphore(MOST_AT_ONCE)
         self._failures: dict[ObjectKey, int] = {}
 
     async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
@@ -86,6 +93,7 @@ class Reconciler:
         now_ms = self._bus.clock.now_ms()
         planned = plan(workload, history, observed, memory, status, now_ms)
         refusal = self._substrate.refusal(workload)
+        begin_by = time.monotonic() + ACT_SECONDS
         if not refusal and not await self._remember(workload, document, planned):
             return AT_ONCE
         freeze = self._orders.freeze(workload.key, now_ms)
@@ -94,9 +102,11 @@ class Reconciler:
         if refusal:
             return None
         self._substrate.tell(workload, planned.events)
-        done = await carry_out(self._substrate, workload, planned.actions)
+        done = await carry_out(self._substrate, workload, planned.actions, self._hands, begin_by)
         await self._record(workload, done, observed)
         self._substrate.tell(workload, failure_events(done))
+        if len(done) < len(planned.actions) and time.monotonic() > begin_by:
+            return AT_ONCE
         doubts = (*planned.doubts, *failure_condition(done))
         await self._report(workload, planned, status, doubts, now_ms)
         ends_ms = freeze.order.until_ms if freeze else None
