@@ -1,17 +1,21 @@
-"""API servers with everything of `deploy/` on them."""
+"""API servers with everything of `deploy/` on them, and a platform that works on one."""
 
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from tests.scenario.fleet import QUICK
 from tests.support import kube_watcher
-from tests.support.kube import KubeServer
+from tests.support.kube import REAL, KubeServer
 from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 from tests.support.kube_calls import KubeCalls
 from tests.support.kube_manifests import install, install_definitions
+from tests.support.kube_own import OwnServer
+from tests.support.kube_platform import KubePlatform, platform_on
 from tests.support.kube_watcher import Cluster
 from tests.support.nats import NatsServer
 
@@ -32,6 +36,30 @@ def team(installed_apiserver: KubeApiServer) -> str:
     answer = installed_apiserver.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     assert answer.status == 201, answer
     return name
+
+
+@pytest.fixture(scope="module")
+def own_apiserver() -> Iterator[KubeApiServer]:
+    """One that a module's tests may stop, and define kinds on that others don't expect."""
+    with running_apiserver() as server:
+        yield server
+
+
+@pytest.fixture(params=["fake", REAL])
+async def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OwnServer]:
+    """The same on both kinds of server."""
+    if request.param == "fake":
+        async with OwnServer.of_fake(tmp_path) as server:
+            yield server
+    else:
+        yield OwnServer.of_real(request.getfixturevalue("own_apiserver"), tmp_path)
+
+
+@pytest.fixture
+async def kube(own_server: OwnServer) -> AsyncIterator[KubePlatform]:
+    """A platform on it, which notices load within a second."""
+    async with platform_on(own_server.server, environment=QUICK) as platform:
+        yield platform
 
 
 @pytest_asyncio.fixture

@@ -1,26 +1,18 @@
 """Settings of the workload-reconciler."""
 
-from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from inferbus_contracts.services import Service
-from inferbus_shared.settings import ServiceSettings
+from inferbus_shared.settings import ServiceSettings, SubstrateName
 from inferbus_workload_reconciler.policy_guard import Budget, parse_budgets
 
 
 def _budgets(value: object) -> object:
     """Read the setting; a default is no text."""
     return parse_budgets(value) if isinstance(value, str) else value
-
-
-class SubstrateName(StrEnum):
-    """Where pods run."""
-
-    PROCESSES = "processes"
-    KUBERNETES = "kubernetes"
 
 
 class WorkloadReconcilerSettings(ServiceSettings):
