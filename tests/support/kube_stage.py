@@ -32,7 +32,7 @@ from tests.support.kube_fleet import install_definitions
 Document = dict[str, Any]
 T = TypeVar("T")
 
-CALL_SECONDS: Final = 60.0
+CALL_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 0.002
 NODE_NAME: Final = "n1"
 """The node that all pods are bound to."""

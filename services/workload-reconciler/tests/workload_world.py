@@ -8,7 +8,7 @@ The same tests run over an API server too: `world_type` names the world that `Wo
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from itertools import chain
@@ -195,7 +195,7 @@ class World:
         self.memory = memory_document(planned.memory)
         failed: list[Action] = []
         for action in chain.from_iterable(stages(planned.actions)):
-            if keep(action) and not is_held(action, failed):
+            if keep(action) and not is_held(action, failed) and not self._is_taken(action):
                 self.carry_out(action)
             else:
                 failed.append(action)
@@ -296,6 +296,13 @@ class World:
     def _all(self, kind: ChildKind) -> Iterable[Manifest]:
         return [item for (found, _), item in self.objects.items() if found is kind]
 
+    def _is_taken(self, action: Action) -> bool:
+        """Whether something of another owner has the name that is wanted."""
+        held = self.objects.get((action.child, action.name))
+        if held is None or not isinstance(action, Create):
+            return False
+        return _owner_uid(held) != _owner_uid(action.manifest)
+
     def _create(self, kind: ChildKind, manifest: Manifest) -> None:
         name = manifest["metadata"]["name"]
         if (kind, name) in self.objects:
@@ -336,17 +343,18 @@ class World:
 
     def _run(self, pod: Manifest, *, ready: bool) -> None:
         status = "True" if ready else "False"
-        conditions = pod["status"].get("conditions") or ()
-        condition = next((one for one in conditions if one["type"] == "Ready"), {})
-        if condition.get("status") != status:
+        conditions = pod["status"].get("conditions") or []
+        known = next((one for one in conditions if one["type"] == "Ready"), None)
+        if known is None or known["status"] != status:
             when = rfc3339(self.now_ms)
-            condition = {"type": "Ready", "status": status, "lastTransitionTime": when}
-        pod["status"] = {
-            **pod["status"],
-            "phase": "Running",
-            "conditions": [condition],
-            "containerStatuses": pod["status"].get("containerStatuses") or [],
-        }
+            ready_now = {"type": "Ready", "status": status, "lastTransitionTime": when}
+            conditions = [ready_now, *(one for one in conditions if one is not known)]
+        pod["status"] = {**pod["status"], "phase": "Running", "conditions": conditions}
+
+
+def _owner_uid(manifest: Mapping[str, Any]) -> str:
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    return next((one["uid"] for one in owners if one.get("controller")), "")
 
 
 def merge(stored: Manifest, patch: Manifest) -> None:
