@@ -97,4 +97,4 @@ async def test_a_status_is_written_once_and_is_no_news(
         now = await kube_calls.get(place("ModelServing", namespace, "chat"))
         assert now.revision == written.revision != version
         assert now.body["status"]["replicas"] == 2
-        assert await has_facts(nats_server, namespace, 2)
+        await eventually(lambda: has_facts(nats_server, namespace, 2))

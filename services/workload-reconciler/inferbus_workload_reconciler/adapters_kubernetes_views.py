@@ -121,10 +121,10 @@ class ChildViews:
 
     def draw_in(self, resource: ApiResource, document: Mapping[str, Any]) -> None:
         """Draw the answer to an own write in."""
-        for reflector in self.reflectors:
-            labels = document["metadata"].get("labels") or {}
-            if reflector.resource == resource and self._label in labels:
-                reflector.observe(document)
+        if self._label in (document["metadata"].get("labels") or {}):
+            for reflector in self.reflectors:
+                if reflector.resource is resource:
+                    reflector.observe(document)
 
     def forget(self, workload: ObjectKey) -> None:
         """The workload is gone."""

@@ -4,7 +4,6 @@ Everything that can be done twice is: a crash between any two steps ends the sam
 next pass looks at everything anew (see `core`).
 """
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,6 +16,8 @@ from inferbus_contracts.events.workload import Action as ActionWord
 from inferbus_contracts.events.workload import Outcome, WorkloadActed, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.group_commit import GroupCommit
+from inferbus_shared.bus.messages import Outgoing
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
 from inferbus_workload_reconciler.acting import carry_out
@@ -57,6 +58,7 @@ class Reconciler:
         metrics: ReconcilerMetrics,
     ) -> None:
         self._bus = bus
+        self._acts = GroupCommit(bus)
         self._substrate = substrate
         self._memory = memory
         self._observer = observer
@@ -154,10 +156,17 @@ class Reconciler:
         self, workload: WorkloadSpec, done: Iterable[Done], observed: Observed
     ) -> None:
         """Tell the bus what was done."""
-        told = [one for one in done if one.result.outcome is not Outcome.ALREADY]
-        await asyncio.gather(*(self._record_one(workload, one, observed) for one in told))
+        told = [
+            self._act(workload, one, observed)
+            for one in done
+            if one.result.outcome is not Outcome.ALREADY
+        ]
+        try:
+            await self._acts.publish(told)
+        except ProblemsError as error:
+            log.warning("actions could not be recorded", extra={"problem": str(error)})
 
-    async def _record_one(self, workload: WorkloadSpec, done: Done, observed: Observed) -> None:
+    def _act(self, workload: WorkloadSpec, done: Done, observed: Observed) -> Outgoing:
         action, result = done
         word = _WORDS[type(action)]
         self._metrics.acted(word, result.outcome)
@@ -173,10 +182,7 @@ class Reconciler:
         )
         cause = f"{workload.uid}|{observed.revision}|{word}|{child}|{result.outcome}"
         id_ = event_id(WorkloadActed.event_type, workload.key, cause)
-        try:
-            await self._bus.publish(self._bus.event(body, workload.key, id=id_))
-        except ProblemsError as error:
-            log.warning("an action could not be recorded", extra={"problem": str(error)})
+        return self._bus.event(body, workload.key, id=id_)
 
     def _next_look(
         self, key: ObjectKey, planned: Plan, whole: bool, freeze_ends_ms: int | None, now_ms: int
