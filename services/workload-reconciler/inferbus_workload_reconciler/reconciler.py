@@ -19,7 +19,9 @@ from inferbus_contracts.events.workload import Outcome, WorkloadActed, WorkloadO
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.topology import MEMBER_TTL_SECONDS
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.group_commit import GroupCommit
 from inferbus_shared.bus.membership import RENEW_SECONDS
+from inferbus_shared.bus.messages import Outgoing
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
 from inferbus_workload_reconciler.acting import MOST_AT_ONCE, carry_out
@@ -63,6 +65,7 @@ class Reconciler:
         metrics: ReconcilerMetrics,
     ) -> None:
         self._bus = bus
+        self._acts = GroupCommit(bus)
         self._substrate = substrate
         self._memory = memory
         self._observer = observer
@@ -164,10 +167,17 @@ class Reconciler:
         self, workload: WorkloadSpec, done: Iterable[Done], observed: Observed
     ) -> None:
         """Tell the bus what was done."""
-        told = [one for one in done if one.result.outcome is not Outcome.ALREADY]
-        await asyncio.gather(*(self._record_one(workload, one, observed) for one in told))
+        told = [
+            self._act(workload, one, observed)
+            for one in done
+            if one.result.outcome is not Outcome.ALREADY
+        ]
+        try:
+            await self._acts.publish(told)
+        except ProblemsError as error:
+            log.warning("actions could not be recorded", extra={"problem": str(error)})
 
-    async def _record_one(self, workload: WorkloadSpec, done: Done, observed: Observed) -> None:
+    def _act(self, workload: WorkloadSpec, done: Done, observed: Observed) -> Outgoing:
         action, result = done
         word = _WORDS[type(action)]
         self._metrics.acted(word, result.outcome)
@@ -183,10 +193,7 @@ class Reconciler:
         )
         cause = f"{workload.uid}|{observed.revision}|{word}|{child}|{result.outcome}"
         id_ = event_id(WorkloadActed.event_type, workload.key, cause)
-        try:
-            await self._bus.publish(self._bus.event(body, workload.key, id=id_))
-        except ProblemsError as error:
-            log.warning("an action could not be recorded", extra={"problem": str(error)})
+        return self._bus.event(body, workload.key, id=id_)
 
     def _next_look(
         self, key: ObjectKey, planned: Plan, whole: bool, freeze_ends_ms: int | None, now_ms: int
