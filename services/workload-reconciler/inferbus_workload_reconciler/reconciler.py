@@ -17,14 +17,12 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import Action as ActionWord
 from inferbus_contracts.events.workload import Outcome, WorkloadActed, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.topology import MEMBER_TTL_SECONDS
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.group_commit import GroupCommit
-from inferbus_shared.bus.membership import RENEW_SECONDS
 from inferbus_shared.bus.messages import Outgoing
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
-from inferbus_workload_reconciler.acting import MOST_AT_ONCE, carry_out
+from inferbus_workload_reconciler.acting import MOST_AT_ONCE, STANDSTILL_SECONDS, carry_out
 from inferbus_workload_reconciler.actions import Create, Delete, Update
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.memory_store import MemoryStore
@@ -45,9 +43,8 @@ log = logging.getLogger("inferbus.workload-reconciler")
 AT_ONCE = 0.0
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
-ACT_SECONDS = MEMBER_TTL_SECONDS - RENEW_SECONDS
-"""How long after the memory was confirmed an action may begin: so long no other instance takes over
-from one that stopped. What is left then is planned anew."""
+ACT_SECONDS = STANDSTILL_SECONDS
+"""How long after the memory was confirmed an action may begin; what is left is planned anew."""
 
 _WORDS = {Create: ActionWord.CREATE, Update: ActionWord.PATCH, Delete: ActionWord.DELETE}
 
@@ -108,7 +105,7 @@ class Reconciler:
         done = await carry_out(self._substrate, workload, planned.actions, self._hands, begin_by)
         await self._record(workload, done, observed)
         self._substrate.tell(workload, failure_events(done))
-        if len(done) < len(planned.actions) and time.monotonic() > begin_by:
+        if time.monotonic() > begin_by and all(one.well for one in done):
             return AT_ONCE
         doubts = (*planned.doubts, *failure_condition(done))
         await self._report(workload, planned, status, doubts, now_ms)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
@@ -33,6 +34,11 @@ from inferbus_workload_reconciler.order_book import OrderBook
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.ports import ActionResult, Surroundings
 from inferbus_workload_reconciler.reconciler import AT_ONCE, Reconciler
+from inferbus_workload_reconciler.standstill import (
+    BEAT_SECONDS,
+    StoodStillError,
+    called_off_after,
+)
 from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from inferbus_workload_reconciler.workload import WorkloadSpec
 from tests.support.nats import NatsServer
@@ -167,3 +173,35 @@ def _pods(number: int) -> list[Create]:
         )
         for each in range(number)
     ]
+
+
+async def test_what_was_under_way_when_the_process_stood_still_is_called_off() -> None:
+    went_on = False
+    answered = asyncio.Event()
+
+    async def act() -> None:
+        nonlocal went_on
+        await answered.wait()
+        went_on = True
+
+    async def act_twice() -> None:
+        async with called_off_after(2 * BEAT_SECONDS):
+            asyncio.get_running_loop().call_later(BEAT_SECONDS / 2, _stand_still, answered)
+            await asyncio.gather(act(), act())
+
+    with pytest.raises(StoodStillError):
+        await act_twice()
+    assert not went_on
+
+
+def _stand_still(answered: asyncio.Event) -> None:
+    """The process is stopped while an answer is on its way."""
+    time.sleep(4 * BEAT_SECONDS)
+    asyncio.get_running_loop().call_soon(answered.set)
+
+
+async def test_what_takes_long_is_left_alone() -> None:
+    async with called_off_after(BEAT_SECONDS / 2):
+        pass
+    async with called_off_after(BEAT_SECONDS * 3):
+        await asyncio.sleep(BEAT_SECONDS * 4)
