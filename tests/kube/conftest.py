@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,8 +17,13 @@ from tests.support.kube_calls import KubeCalls
 from tests.support.kube_manifests import install, install_definitions
 from tests.support.kube_own import OwnServer
 from tests.support.kube_platform import KubePlatform, platform_on
+from tests.support.kube_stage import KubeStage, fake_server, real_server
 from tests.support.kube_watcher import Cluster
 from tests.support.nats import NatsServer
+from tests.support.planner_cases import PLANNER_TESTS
+
+# The planner's tests and their helpers import each other by their bare names.
+sys.path.append(str(PLANNER_TESTS))
 
 
 @pytest.fixture(scope="session")
@@ -71,3 +77,16 @@ async def cluster(
         kube_calls, *kube_watcher.definitions(), kube_watcher.LEADER_WORKER_SETS
     )
     return Cluster(nats_server, kube_server, kube_calls, namespace)
+
+
+@pytest.fixture(scope="session", params=["fake", REAL])
+def kube_stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KubeStage]:
+    """A server with the substrate on it, one for all tests that ask for it."""
+    enter = real_server if request.param == "real" else fake_server
+    made = KubeStage(enter(tmp_path_factory.mktemp("stage")))
+    try:
+        yield made
+    finally:
+        made.close()

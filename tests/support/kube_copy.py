@@ -98,7 +98,10 @@ class ChildrenCopy:
             await asyncio.gather(*map(self._bind, waiting))
             found = await self._read()
         self._stored = copy.deepcopy(found)
-        ordered = [*(key for key in known if key in found), *(key for key in found if key not in known)]
+        ordered = [
+            *(key for key in known if key in found),
+            *(key for key in found if key not in known),
+        ]
         return {key: _same(known.get(key), found[key]) for key in ordered}
 
     async def _read(self) -> Objects:

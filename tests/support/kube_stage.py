@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+from inferbus_contracts.services import Service
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.resources import NODE
@@ -24,16 +25,19 @@ from inferbus_workload_reconciler.adapters_kubernetes import KubernetesSubstrate
 from inferbus_workload_reconciler.observed import Cluster
 from inferbus_workload_reconciler.policy_kept import OUT_OF_SERVICE
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
-from tests.fakes.kubernetes import crds
+from tests.fakes.kubernetes import FakeKubernetes, crds
+from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
+from tests.support.kube_apiserver import running_apiserver
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_fleet import install_definitions
 
 Document = dict[str, Any]
 T = TypeVar("T")
+Enter = Callable[[AsyncExitStack], Coroutine[Any, Any, KubeServer]]
 
-CALL_SECONDS: Final = 20.0
-LOOK_SECONDS: Final = 0.002
+CALL_SECONDS: Final = 60.0
+SHOWN_SECONDS: Final = 30.0
 NODE_NAME: Final = "n1"
 """The node that all pods are bound to."""
 POD_GROUPS: Final = "podgroups.scheduling.volcano.sh"
@@ -79,10 +83,11 @@ class ShownSubstrate(KubernetesSubstrate):
 class KubeStage:
     """A server, plain calls to it, and a substrate. `close` it from the thread that made it."""
 
+    server: KubeServer
     calls: KubeCalls
     substrate: ShownSubstrate
 
-    def __init__(self, enter: Callable[[AsyncExitStack], Coroutine[Any, Any, KubeServer]]) -> None:
+    def __init__(self, enter: Enter) -> None:
         """`enter` gives the server, and puts what ends it on the stack."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kube stage")
@@ -126,17 +131,10 @@ class KubeStage:
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something is shown; raises `AssertionError`."""
-        try:
-            async with asyncio.timeout(CALL_SECONDS / 2):
-                while not holds():
-                    await asyncio.sleep(LOOK_SECONDS)
-        except TimeoutError:
-            raise AssertionError(f"not shown in time: {what}") from None
+        await eventually(holds, SHOWN_SECONDS, what)
 
-    async def _open(
-        self, enter: Callable[[AsyncExitStack], Coroutine[Any, Any, KubeServer]]
-    ) -> None:
-        server = await enter(self._stack)
+    async def _open(self, enter: Enter) -> None:
+        server = self.server = await enter(self._stack)
         self.calls = await self._stack.enter_async_context(server.calls())
         await install_definitions(self.calls)
         definition = yaml.safe_load((_OTHER_KINDS / "leaderworkersets.yaml").read_text())
@@ -164,8 +162,11 @@ class KubeStage:
 
     async def _until_served(self, served: bool) -> None:
         path = path_of("podgroups", group="scheduling.volcano.sh", version="v1beta1")
-        while (await self.calls.get(path)).ok is not served:
-            await asyncio.sleep(LOOK_SECONDS)
+
+        async def is_answered() -> bool:
+            return (await self.calls.get(path)).ok is served
+
+        await eventually(is_answered, SHOWN_SECONDS)
         await self.until(
             lambda: self.substrate.follows_pod_groups is served, f"PodGroups served: {served}"
         )
@@ -181,6 +182,26 @@ class KubeStage:
         expected = NODE_NAME in lost
         await self.until(lambda: self.substrate.has_lost(NODE_NAME) is expected, "nodes lost")
         self._lost = lost
+
+
+def fake_server(folder: Path) -> Enter:
+    """The fake, of one stage alone."""
+
+    async def enter(stack: AsyncExitStack) -> KubeServer:
+        fake = await stack.enter_async_context(FakeKubernetes(Service, keep_calls=100))
+        return KubeServer("fake", fake.url, fake.tokens, folder, fake=fake)
+
+    return enter
+
+
+def real_server(folder: Path) -> Enter:
+    """A real one that nobody shares: the definition of PodGroups comes and goes."""
+
+    async def enter(stack: AsyncExitStack) -> KubeServer:
+        real = await asyncio.to_thread(stack.enter_context, running_apiserver())
+        return KubeServer("real", real.url, real.tokens, folder, real.certificate_authority)
+
+    return enter
 
 
 def pod_group_definition(schema: Mapping[str, Any]) -> Document:

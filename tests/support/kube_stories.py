@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.scaling import DecisionRecord, ScalingApplied, ScalingDecided
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.keys import ObjectKey
@@ -25,7 +24,7 @@ from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_cluster import KubeCluster
-from tests.support.kube_fleet import GROUP, KubeFleet
+from tests.support.kube_fleet import GROUP, KubeFleet, fact_of, is_ready
 from tests.support.kube_lives import USER, Life, MovedClock, Steps, life
 from tests.support.nats import NatsServer
 
@@ -131,7 +130,7 @@ class Story:
             return status and shown == wanted
 
         await eventually(is_seen)
-        self._fact = _fact(document)
+        self._fact = fact_of(document)
         return self._fact
 
     def _children(self) -> set[tuple[str, str, bool, bool]]:
@@ -140,7 +139,7 @@ class Story:
             (
                 plural,
                 each["metadata"]["name"],
-                plural != "pods" or _is_ready(each),
+                plural != "pods" or is_ready(each),
                 "deletionTimestamp" in each["metadata"],
             )
             for group, plural in (*CHILDREN, GANGS)
@@ -270,29 +269,6 @@ class Story:
 def decider(nats: NatsServer) -> Any:
     """The bus of who decides."""
     return nats.bus(Service.AUTOSCALER)
-
-
-def _fact(document: Document) -> SpecChanged:
-    metadata = document["metadata"]
-    known = {name: metadata[name] for name in ("name", "namespace", "uid", "generation")}
-    body = {
-        "apiVersion": document["apiVersion"],
-        "kind": document["kind"],
-        "metadata": known,
-        "spec": document["spec"],
-    }
-    return SpecChanged(
-        uid=metadata["uid"],
-        generation=metadata["generation"],
-        digest=digest(body),
-        object=body,
-        changed_by="test",
-    )
-
-
-def _is_ready(pod: Document) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _without(value: Any, namespace: str) -> Any:

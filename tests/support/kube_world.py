@@ -9,12 +9,13 @@ The world's clock stands still unless a test moves it; what the server stamps co
 moment on that clock at which it was first seen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
 from workload_volcano import NEW_SCHEMA
-from workload_world import Manifest, World
+from workload_world import Manifest, World, world_type
 
 from inferbus_contracts.events.workload import Outcome
 from inferbus_contracts.keys import ObjectKey
@@ -39,6 +40,17 @@ stage: ContextVar[KubeStage] = ContextVar("stage")
 """Where worlds are made."""
 
 Keep = Callable[[Action], bool]
+
+
+@contextmanager
+def worlds_on(where: KubeStage) -> Iterator[None]:
+    """Whoever asks for a `World` gets one there."""
+    tokens = stage.set(where), world_type.set(KubernetesWorld)
+    try:
+        yield
+    finally:
+        stage.reset(tokens[0])
+        world_type.reset(tokens[1])
 
 
 class KubernetesWorld(World):
@@ -74,9 +86,7 @@ class KubernetesWorld(World):
 
         self._stage.run(act())
 
-    def reconcile(
-        self, keep: Keep = lambda action: True, view: Observed | None = None
-    ) -> Plan:
+    def reconcile(self, keep: Keep = lambda action: True, view: Observed | None = None) -> Plan:
         return self._stage.run(self._pass(keep, view))
 
     async def _pass(self, keep: Keep, view: Observed | None) -> Plan:

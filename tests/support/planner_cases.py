@@ -1,12 +1,12 @@
 """The planner's tests that state a case of the modelserving specification by its number.
 
 A case is T1 to T87 of section 6, or defect D1 to D47 of section 7; a test bears its number in its
-name (`ms_t07`, `ms_d3`) or in the id of one of its parameters (`MS_T07`).
+name (`ms_t07`, `ms_d3`) or in the id of one of its parameters (`MS_T07`). The folder of these tests
+has to be on the module path (`tests/kube/conftest.py`).
 """
 
 import importlib
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,10 +14,6 @@ from typing import Any, Final
 
 PLANNER_TESTS: Final = Path(__file__).parents[2] / "services" / "workload-reconciler" / "tests"
 _NUMBER: Final = re.compile(r"ms_([td])0*(\d+)", re.IGNORECASE)
-
-# Helpers of the planner's tests import each other by their bare names.
-if str(PLANNER_TESTS) not in sys.path:
-    sys.path.append(str(PLANNER_TESTS))
 
 
 def numbers(text: str) -> set[str]:

@@ -14,9 +14,10 @@ KEY = ObjectKey("ModelServing", "default", "m")
 UID = "u"
 
 
-async def test_what_another_instance_stored_is_noticed_before_anything_is_done(
+async def test_ms_d44_what_another_instance_stored_is_noticed_before_anything_is_done(
     nats_server: NatsServer,
 ) -> None:
+    """Without leaders nobody idles: who was overtaken finds out before it acts, and goes on."""
     async with nats_server.bus(Service.WORKLOAD_RECONCILER) as bus:
         one, other = MemoryStore(bus), MemoryStore(bus)
         assert await one.load(KEY, UID) == {}

@@ -52,6 +52,18 @@ MUTANTS = (
     ),
     Mutant("MS_D6", "policy_templates", "kept if spec is None else spec.replicas", "kept"),
     Mutant(
+        "MS_D3",
+        "policy_templates",
+        "if self.per_role or revision == self.target:",
+        "if self.per_role or self.target:",
+    ),
+    Mutant(
+        "MS_D4",
+        "policy_census",
+        "if any(replica.freshness is not Freshness.CURRENT for replica in replicas):",
+        "if all(replica.freshness is not Freshness.CURRENT for replica in replicas):",
+    ),
+    Mutant(
         "MS_D7",
         "policy_steps",
         "    if book.history.get(book.target) is None:",
@@ -278,6 +290,12 @@ MUTANTS = (
         "protected = ordinal < limits.partition",
     ),
     Mutant("MS_D42", "policy_roles", "    if book.workload.paused:\n", "    if False:\n"),
+    Mutant(
+        "MS_D44",
+        "memory_store",
+        "return before is not None and before.revision == now.revision",
+        "return before is not None and before.revision <= now.revision",
+    ),
     Mutant(
         "MS_D42",
         "policy_progress",
