@@ -10,14 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from inferbus_contracts.manifests.forms import NOT_NEGATIVE, POSITIVE, QUANTITY
 from inferbus_contracts.manifests.refinement import CelRule, Refinement
-from inferbus_contracts.manifests.structural import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    QUANTITY,
-    explained,
-    structural_schema,
-)
+from inferbus_contracts.manifests.structural import explained, structural_schema
 from inferbus_contracts.manifests.structural_faults import structural_faults
 from inferbus_contracts.resources.document import ResourcePart
 from inferbus_contracts.resources.scalars import (

@@ -8,6 +8,7 @@ from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls
 from tests.support.kube_watcher import (
     LEADER_WORKER_SETS,
+    Cluster,
     Document,
     cluster_watcher,
     create,
@@ -46,14 +47,13 @@ async def children(calls: KubeCalls, namespace: str) -> list[Document]:
     return [await there(calls, kind, namespace, name) for kind, name in CHILDREN]
 
 
-async def test_a_playground_becomes_its_children(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
-    async with cluster_watcher(nats_server, kube_server, namespace):
-        await play(kube_calls, namespace)
-        found = await children(kube_calls, namespace)
-        parent = await saying(kube_calls, "Playground", namespace, "play", Expanded=EXPANDED)
+async def test_a_playground_becomes_its_children(cluster: Cluster) -> None:
+    async with cluster.watcher():
+        await play(cluster.calls, cluster.namespace)
+        found = await children(cluster.calls, cluster.namespace)
+        parent = await saying(
+            cluster.calls, "Playground", cluster.namespace, "play", Expanded=EXPANDED
+        )
         owners = [one["metadata"]["ownerReferences"][0] for one in found]
         assert owners[0]["uid"] == parent["metadata"]["uid"]
         assert {one["uid"] for one in owners[1:]} == {found[0]["metadata"]["uid"]}
@@ -63,28 +63,25 @@ async def test_a_playground_becomes_its_children(
         uid = parent["metadata"]["uid"]
 
         async def is_told() -> bool:
-            told = await events_about(kube_calls, namespace, uid)
+            told = await events_about(cluster.calls, cluster.namespace, uid)
             return {("Normal", "Accepted"), ("Normal", "ChildrenRendered")} <= told
 
         await eventually(is_told)
 
 
-async def test_an_edited_or_deleted_child_is_put_right(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
-    async with cluster_watcher(nats_server, kube_server, namespace):
-        await play(kube_calls, namespace)
-        server = (await children(kube_calls, namespace))[3]
+async def test_an_edited_or_deleted_child_is_put_right(cluster: Cluster) -> None:
+    async with cluster.watcher():
+        await play(cluster.calls, cluster.namespace)
+        server = (await children(cluster.calls, cluster.namespace))[3]
         port = server["spec"]["workloadPort"]["port"]
-        path = place("ModelServer", namespace, "play")
+        path = place("ModelServer", cluster.namespace, "play")
         edit = {"spec": {"workloadPort": {"port": port + 1}}}
-        assert (await kube_calls.merge(path, edit, fieldManager="kubectl-edit")).ok
-        await eventually(lambda: has_port(kube_calls, namespace, port))
-        await kube_calls.delete(path)
+        assert (await cluster.calls.merge(path, edit, fieldManager="kubectl-edit")).ok
+        await eventually(lambda: has_port(cluster.calls, cluster.namespace, port))
+        await cluster.calls.delete(path)
 
         async def is_new() -> bool:
-            found = await read(kube_calls, "ModelServer", namespace, "play")
+            found = await read(cluster.calls, "ModelServer", cluster.namespace, "play")
             return found is not None and found["metadata"]["uid"] != server["metadata"]["uid"]
 
         await eventually(is_new)
@@ -117,42 +114,37 @@ async def test_a_kind_of_child_that_nobody_serves_is_told_and_waited_for(
             await children(calls, "default")
 
 
-async def test_a_booster_becomes_its_children(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
-    async with cluster_watcher(nats_server, kube_server, namespace):
-        await create(kube_calls, booster("chat"), namespace)
-        said = await saying(kube_calls, "ModelBooster", namespace, "chat", Expanded=EXPANDED)
+async def test_a_booster_becomes_its_children(cluster: Cluster) -> None:
+    async with cluster.watcher():
+        await create(cluster.calls, booster("chat"), cluster.namespace)
+        said = await saying(
+            cluster.calls, "ModelBooster", cluster.namespace, "chat", Expanded=EXPANDED
+        )
         for kind, name in (
             ("ModelServing", "chat-main"),
             ("ModelServer", "chat-main"),
             ("ModelRoute", "chat"),
         ):
-            child = await there(kube_calls, kind, namespace, name)
+            child = await there(cluster.calls, kind, cluster.namespace, name)
             owner = child["metadata"]["ownerReferences"][0]
             assert owner["uid"] == said["metadata"]["uid"]
 
 
-async def test_the_shipped_examples_are_accepted_as_they_are(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
-    async with cluster_watcher(nats_server, kube_server, namespace):
+async def test_the_shipped_examples_are_accepted_as_they_are(cluster: Cluster) -> None:
+    async with cluster.watcher():
         for document in examples():
-            await create(kube_calls, document, namespace)
+            await create(cluster.calls, document, cluster.namespace)
         for document in examples():
             kind, name = document["kind"], document["metadata"]["name"]
             if kind not in ("ModelRoute", "ModelServer"):
-                await saying(kube_calls, kind, namespace, name, Accepted=("True", "Accepted"))
-        await there(kube_calls, "LeaderWorkerSet", namespace, "qwen-3b")
+                await saying(
+                    cluster.calls, kind, cluster.namespace, name, Accepted=("True", "Accepted")
+                )
+        await there(cluster.calls, "LeaderWorkerSet", cluster.namespace, "qwen-3b")
 
 
-async def test_a_child_that_is_rendered_no_longer_goes(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
+async def test_a_child_that_is_rendered_no_longer_goes(cluster: Cluster) -> None:
     """The reference leaves the autoscaler behind (llmaz spec 4.4)."""
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
     metric = {
         "type": "Resource",
         "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
@@ -162,21 +154,23 @@ async def test_a_child_that_is_rendered_no_longer_goes(
         "maxReplicas": 3,
         "scaleTrigger": {"hpa": {"metrics": [metric]}},
     }
-    async with cluster_watcher(nats_server, kube_server, namespace):
+    async with cluster.watcher():
         model = f"m-{uuid.uuid4().hex[:8]}"
-        await create(kube_calls, open_model(model), namespace)
-        await create(kube_calls, playground("play", model, elasticConfig=elastic), namespace)
-        await there(kube_calls, "HorizontalPodAutoscaler", namespace, "play")
-        kept = (await children(kube_calls, namespace))[0]["metadata"]["uid"]
-        path = place("Playground", namespace, "play")
-        assert (await kube_calls.merge(path, {"spec": {"elasticConfig": None}})).ok
+        await create(cluster.calls, open_model(model), cluster.namespace)
+        await create(
+            cluster.calls, playground("play", model, elasticConfig=elastic), cluster.namespace
+        )
+        await there(cluster.calls, "HorizontalPodAutoscaler", cluster.namespace, "play")
+        kept = (await children(cluster.calls, cluster.namespace))[0]["metadata"]["uid"]
+        path = place("Playground", cluster.namespace, "play")
+        assert (await cluster.calls.merge(path, {"spec": {"elasticConfig": None}})).ok
 
         async def is_gone() -> bool:
-            found = await read(kube_calls, "HorizontalPodAutoscaler", namespace, "play")
+            found = await read(cluster.calls, "HorizontalPodAutoscaler", cluster.namespace, "play")
             return found is None
 
         await eventually(is_gone)
-        assert (await children(kube_calls, namespace))[0]["metadata"]["uid"] == kept
+        assert (await children(cluster.calls, cluster.namespace))[0]["metadata"]["uid"] == kept
 
 
 async def test_a_restart_at_rest_tells_nothing_and_writes_nothing(

@@ -14,8 +14,7 @@ from inferbus_contracts.services import Service
 from tests.kube.test_spec_watcher_api import inside
 from tests.kube.test_spec_watcher_facts import serving
 from tests.support.kube import KubeServer
-from tests.support.kube_calls import KubeCalls
-from tests.support.kube_watcher import definitions, install, read, saying
+from tests.support.kube_watcher import Cluster, read, saying
 from tests.support.nats import NatsServer
 
 PROGRAMS = Path(sys.executable).parent
@@ -52,28 +51,21 @@ async def inferbus(nats: NatsServer, *words: object) -> tuple[int, str]:
     return process.returncode or 0, out.decode()
 
 
-async def test_objects_from_manifest_to_deletion(
-    nats_server: NatsServer,
-    kube_server: KubeServer,
-    kube_calls: KubeCalls,
-    namespace: str,
-    tmp_path: Path,
-) -> None:
-    await install(kube_calls, *definitions())
+async def test_objects_from_manifest_to_deletion(cluster: Cluster, tmp_path: Path) -> None:
     manifest = tmp_path / "chat.yaml"
-    manifest.write_text(yaml.safe_dump(inside(serving(), namespace)))
-    where = ("-n", namespace)
-    async with spec_watcher(nats_server, kube_server, namespace):
-        code, out = await inferbus(nats_server, "apply", "-f", manifest)
-        applied = f"modelserving/chat (namespace {namespace})"
+    manifest.write_text(yaml.safe_dump(inside(serving(), cluster.namespace)))
+    where = ("-n", cluster.namespace)
+    async with spec_watcher(cluster.nats, cluster.server, cluster.namespace):
+        code, out = await inferbus(cluster.nats, "apply", "-f", manifest)
+        applied = f"modelserving/chat (namespace {cluster.namespace})"
         assert (code, out) == (0, f"{applied} created\n")
         stored = await saying(
-            kube_calls, "ModelServing", namespace, "chat", Accepted=("True", "Accepted")
+            cluster.calls, "ModelServing", cluster.namespace, "chat", Accepted=("True", "Accepted")
         )
-        _, out = await inferbus(nats_server, "apply", "-f", manifest)
+        _, out = await inferbus(cluster.nats, "apply", "-f", manifest)
         assert out == f"{applied} unchanged\n"
-        _, out = await inferbus(nats_server, "get", "ms/chat", *where, "-o", "json")
+        _, out = await inferbus(cluster.nats, "get", "ms/chat", *where, "-o", "json")
         assert json.loads(out)["metadata"]["uid"] == stored["metadata"]["uid"]
-        code, _ = await inferbus(nats_server, "delete", "ms/chat", *where)
+        code, _ = await inferbus(cluster.nats, "delete", "ms/chat", *where)
         assert code == 0
-        assert await read(kube_calls, "ModelServing", namespace, "chat") is None
+        assert await read(cluster.calls, "ModelServing", cluster.namespace, "chat") is None

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 
+from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
@@ -11,6 +12,7 @@ from inferbus_spec_watcher.settings import SpecWatcherSettings
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes.faults import Answer, Cut, Page
 from tests.kube.short_kinds import policy
+from tests.kube.test_spec_watcher_api import objects
 from tests.kube.test_spec_watcher_children import CHILDREN, EXPANDED, play
 from tests.kube.test_spec_watcher_facts import ended, serving, told
 from tests.support.eventually import eventually
@@ -150,6 +152,16 @@ async def test_a_kind_that_comes_later_and_goes_for_a_while(
             await create(calls, serving("before"), SPACE)
             first = await told(bus, key_of("before"), generation=1)
             await serve(calls, servings, served=False)
+            fake.cut_watches("modelservings")
+
+            async def is_noticed() -> bool:
+                try:
+                    await objects(bus).get(key_of("before"))
+                except ProblemsError as error:
+                    return error.problems[0].code is ErrorCode.UNSUPPORTED
+                return False
+
+            await eventually(is_noticed)
             await create(calls, policy("turn"), SPACE)
             await told(bus, ObjectKey("AutoscalingPolicy", SPACE, "turn"), generation=1)
             assert await fact(bus, key_of("before")) == first

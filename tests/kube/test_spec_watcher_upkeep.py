@@ -19,6 +19,7 @@ from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls
 from tests.support.kube_watcher import (
     LEADER_WORKER_SETS,
+    Cluster,
     Document,
     cluster_watcher,
     create,
@@ -35,26 +36,23 @@ from tests.support.nats import NatsServer
 FAMILY = "llmaz.io/model-family-name"
 
 
-async def test_models_are_stamped_and_a_time_that_was_set_stays(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
+async def test_models_are_stamped_and_a_time_that_was_set_stays(cluster: Cluster) -> None:
     """Ruling 6 of precedence; llmaz spec 1.6."""
-    await install(kube_calls, *definitions())
     name = f"m-{uuid.uuid4().hex[:8]}"
     path = place("OpenModel", "", name)
-    async with cluster_watcher(nats_server, kube_server, namespace):
-        await create(kube_calls, open_model(name), namespace)
-        found = await eventually(lambda: stamped(kube_calls, name, "opt"))
+    async with cluster.watcher():
+        await create(cluster.calls, open_model(name), cluster.namespace)
+        found = await eventually(lambda: stamped(cluster.calls, name, "opt"))
         created = found["spec"]["createdAt"]
         managers = {one["manager"] for one in found["metadata"]["managedFields"]}
         assert "inferbus-spec-watcher" in managers
         change = {"spec": {"familyName": "llama"}}
-        assert (await kube_calls.merge(path, change)).ok
-        found = await eventually(lambda: stamped(kube_calls, name, "llama"))
+        assert (await cluster.calls.merge(path, change)).ok
+        found = await eventually(lambda: stamped(cluster.calls, name, "llama"))
         assert found["spec"]["createdAt"] == created
         mine = {"metadata": {"labels": {FAMILY: "mine"}}}
-        assert (await kube_calls.merge(path, mine)).ok
-        await eventually(lambda: stamped(kube_calls, name, "llama"))
+        assert (await cluster.calls.merge(path, mine)).ok
+        await eventually(lambda: stamped(cluster.calls, name, "llama"))
 
 
 async def stamped(calls: KubeCalls, name: str, family: str) -> Document | None:
@@ -76,30 +74,33 @@ def route(model: str) -> Document:
 
 
 async def test_a_route_that_a_user_applies_wins_and_comes_back_when_it_goes(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
+    cluster: Cluster,
 ) -> None:
     """Ruling "routing", whichever came first."""
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
-    path = place("ModelRoute", namespace, "play")
-    async with cluster_watcher(nats_server, kube_server, namespace):
-        await play(kube_calls, namespace)
+    path = place("ModelRoute", cluster.namespace, "play")
+    async with cluster.watcher():
+        await play(cluster.calls, cluster.namespace)
         for kind, name in CHILDREN:
-            await there(kube_calls, kind, namespace, name)
-        own = {**route("mine"), "metadata": {"name": "play", "namespace": namespace}}
-        await kube_calls.delete(path)
-        assert (await kube_calls.apply(path, own, manager="kubectl", force="true")).ok
-        await saying(kube_calls, "Service", namespace, "play", RouteTaken=("True", "RouteTaken"))
+            await there(cluster.calls, kind, cluster.namespace, name)
+        own = {**route("mine"), "metadata": {"name": "play", "namespace": cluster.namespace}}
+        await cluster.calls.delete(path)
+        assert (await cluster.calls.apply(path, own, manager="kubectl", force="true")).ok
+        await saying(
+            cluster.calls, "Service", cluster.namespace, "play", RouteTaken=("True", "RouteTaken")
+        )
 
         async def is_whole() -> bool:
-            found = await there(kube_calls, "ModelRoute", namespace, "play")
+            found = await there(cluster.calls, "ModelRoute", cluster.namespace, "play")
             (rule,) = found["spec"]["rules"]
             is_theirs = "ownerReferences" not in found["metadata"]
             return is_theirs and (found["spec"]["modelName"], rule["name"]) == ("mine", "all")
 
         await eventually(is_whole)
-        await kube_calls.delete(path)
-        await saying(kube_calls, "Service", namespace, "play", RouteTaken=("False", "Resolved"))
-        again = await there(kube_calls, "ModelRoute", namespace, "play")
+        await cluster.calls.delete(path)
+        await saying(
+            cluster.calls, "Service", cluster.namespace, "play", RouteTaken=("False", "Resolved")
+        )
+        again = await there(cluster.calls, "ModelRoute", cluster.namespace, "play")
         assert again["metadata"]["ownerReferences"][0]["kind"] == "Service"
 
 
@@ -155,71 +156,62 @@ async def test_what_is_built_in_gives_way_to_a_runtime_of_that_name(
             assert back["spec"]["image"] == built_in["spec"]["image"]
 
 
-async def test_only_namespaces_of_the_list_are_looked_at(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
-    other = f"{namespace}-other"
-    assert (await kube_calls.post("/api/v1/namespaces", {"metadata": {"name": other}})).ok
-    inside, outside = (ObjectKey("ModelServing", one, "chat") for one in (namespace, other))
-    async with nats_server.bus(Service.CLI) as bus:
-        async with cluster_watcher(nats_server, kube_server, namespace, other):
-            await create(kube_calls, serving(), other)
+async def test_only_namespaces_of_the_list_are_looked_at(cluster: Cluster) -> None:
+    other = f"{cluster.namespace}-other"
+    assert (await cluster.calls.post("/api/v1/namespaces", {"metadata": {"name": other}})).ok
+    inside, outside = (ObjectKey("ModelServing", one, "chat") for one in (cluster.namespace, other))
+    async with cluster.nats.bus(Service.CLI) as bus:
+        async with cluster_watcher(cluster.nats, cluster.server, cluster.namespace, other):
+            await create(cluster.calls, serving(), other)
             first = await told(bus, outside, generation=1)
-        async with cluster_watcher(nats_server, kube_server, namespace):
-            await create(kube_calls, serving("ignored"), other)
-            await create(kube_calls, serving(), namespace)
+        async with cluster.watcher():
+            await create(cluster.calls, serving("ignored"), other)
+            await create(cluster.calls, serving(), cluster.namespace)
             await told(bus, inside, generation=1)
             await saying(
-                kube_calls, "ModelServing", namespace, "chat", Accepted=("True", "Accepted")
+                cluster.calls,
+                "ModelServing",
+                cluster.namespace,
+                "chat",
+                Accepted=("True", "Accepted"),
             )
-            ignored = await there(kube_calls, "ModelServing", other, "ignored")
+            ignored = await there(cluster.calls, "ModelServing", other, "ignored")
             assert "status" not in ignored
             assert await fact(bus, ObjectKey("ModelServing", other, "ignored")) is None
             assert await fact(bus, outside) == first, "of what isn't looked at nothing is known"
 
 
-async def test_a_decision_through_the_scale_subresource_is_told_as_one(
-    nats_server: NatsServer, kube_server: KubeServer, kube_calls: KubeCalls, namespace: str
-) -> None:
+async def test_a_decision_through_the_scale_subresource_is_told_as_one(cluster: Cluster) -> None:
     """As the workload-reconciler carries decisions out: the id, then the number."""
-    await install(kube_calls, *definitions())
-    key = ObjectKey("ModelServing", namespace, "chat")
-    way = KubeSettings.model_validate(kube_server.settings())
+    key = ObjectKey("ModelServing", cluster.namespace, "chat")
+    way = KubeSettings.model_validate(cluster.server.settings())
     async with (
-        cluster_watcher(nats_server, kube_server, namespace),
-        nats_server.bus(Service.CLI) as bus,
+        cluster.watcher(),
+        cluster.nats.bus(Service.CLI) as bus,
         KubeClient(way) as client,
     ):
-        await create(kube_calls, serving(), namespace)
+        await create(cluster.calls, serving(), cluster.namespace)
         await told(bus, key, generation=1)
         note = {"metadata": {"annotations": {"inferbus.dev/decision-id": "d1"}}}
-        path = place("ModelServing", namespace, "chat")
-        assert (await kube_calls.merge(path, note, fieldManager="scale")).ok
-        await client.set_scale(resource_of(key.kind), namespace, "chat", 5, manager="scale")
+        path = place("ModelServing", cluster.namespace, "chat")
+        assert (await cluster.calls.merge(path, note, fieldManager="scale")).ok
+        await client.set_scale(resource_of(key.kind), cluster.namespace, "chat", 5, manager="scale")
         found = await told(bus, key, generation=2)
         assert (found.changed_by, decision_of(found)) == ("scale", "d1")
 
 
-async def test_a_folder_is_applied_to_the_cluster(
-    nats_server: NatsServer,
-    kube_server: KubeServer,
-    kube_calls: KubeCalls,
-    namespace: str,
-    tmp_path: Path,
-) -> None:
-    await install(kube_calls, *definitions(), LEADER_WORKER_SETS)
+async def test_a_folder_is_applied_to_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     folder.mkdir()
     name = f"m-{uuid.uuid4().hex[:8]}"
     pair = [open_model(name), playground("play", name)]
-    pair[1]["metadata"]["namespace"] = namespace
+    pair[1]["metadata"]["namespace"] = cluster.namespace
     (folder / "play.yaml").write_text(yaml.safe_dump_all(pair))
-    async with cluster_watcher(nats_server, kube_server, namespace, folder=folder):
-        await saying(kube_calls, "Playground", namespace, "play", Expanded=EXPANDED)
+    async with cluster.watcher(folder=folder):
+        await saying(cluster.calls, "Playground", cluster.namespace, "play", Expanded=EXPANDED)
         (folder / "play.yaml").unlink()
 
         async def is_gone() -> bool:
-            return await read(kube_calls, "Playground", namespace, "play") is None
+            return await read(cluster.calls, "Playground", cluster.namespace, "play") is None
 
         await eventually(is_gone)

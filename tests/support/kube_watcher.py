@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tests.support.nats import NatsServer
 from tests.support.services import running_service
 
 Document = dict[str, Any]
+WatcherContext = contextlib.AbstractAsyncContextManager[Runtime[SpecWatcherSettings]]
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -109,6 +111,26 @@ async def cluster_watcher(
     )
     async with running_service(nats, partial(serve, kube=way), settings, instance) as runtime:
         yield runtime
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A namespace of an API server that serves all kinds, and a bus: what a test needs of both."""
+
+    nats: NatsServer
+    server: KubeServer
+    calls: KubeCalls
+    namespace: str
+
+    def watcher(self, instance: str = "w", **options: Any) -> WatcherContext:
+        """A spec-watcher of this namespace alone."""
+        return cluster_watcher(self.nats, self.server, self.namespace, instance=instance, **options)
+
+    @contextlib.asynccontextmanager
+    async def watched(self, service: Service = Service.CLI) -> AsyncIterator[Bus]:
+        """A running spec-watcher, and the bus as another service sees it."""
+        async with self.watcher(), self.nats.bus(service) as bus:
+            yield bus
 
 
 def place(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from inferbus_contracts.manifests.refine_status import merged_by
-from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
-from inferbus_contracts.manifests.structural import PORT, PRESERVE
+from inferbus_contracts.manifests.forms import PORT
+from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema, merged_by
+from inferbus_contracts.manifests.structural import PRESERVE
 from inferbus_contracts.resources import booster
 
 _MAX_BACKENDS = 32

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from inferbus_contracts.manifests.refine_status import merged_by
-from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
-from inferbus_contracts.manifests.structural import PRESERVE, pod_spec
+from inferbus_contracts.manifests.pod_specs import pod_spec
+from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema, merged_by
+from inferbus_contracts.manifests.structural import PRESERVE
 from inferbus_contracts.resources import backend_runtime, inference, open_model
 
 LABEL: Schema = {"maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from inferbus_contracts.admission.rules_provider import RESERVED_HEADERS
+from inferbus_contracts.manifests.forms import PORT
 from inferbus_contracts.manifests.refinement import CelRule, Refinement
-from inferbus_contracts.manifests.structural import PORT
 from inferbus_contracts.resources import external_provider, networking
 
 _NAME_LENGTH = 253

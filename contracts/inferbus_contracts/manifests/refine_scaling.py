@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
+from inferbus_contracts.manifests.forms import NOT_NEGATIVE, POSITIVE
 from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
-from inferbus_contracts.manifests.structural import NOT_NEGATIVE, POSITIVE
 from inferbus_contracts.resources import autoscaling, metadata, metric_sources, scaling_targets
 
 MAX_METRICS = 32

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from inferbus_contracts.manifests.refine_status import merged_by
-from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema
-from inferbus_contracts.manifests.structural import pod_spec
+from inferbus_contracts.manifests.pod_specs import pod_spec
+from inferbus_contracts.manifests.refinement import CelRule, Refinement, Schema, merged_by
 from inferbus_contracts.resources import serving
 
 _SHARE: Schema = {"pattern": "^0*(100|[1-9]?[0-9])%$"}

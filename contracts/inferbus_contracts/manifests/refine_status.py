@@ -4,14 +4,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from inferbus_contracts.manifests.refinement import Refinement, Schema
+from inferbus_contracts.manifests.refinement import Refinement, Schema, merged_by
 from inferbus_contracts.resources import statuses
-
-
-def merged_by(key: str) -> Schema:
-    """A list whose items are told apart by one of their fields, and belong to who wrote them."""
-    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
-
 
 _TIME: Schema = {"format": "date-time"}
 _STATUS = Refinement(fields={"conditions": merged_by("type")})

@@ -59,3 +59,8 @@ def merged(schema: Mapping[str, Any], additions: Mapping[str, Any]) -> Schema:
         else:
             result[name] = value
     return result
+
+
+def merged_by(key: str) -> Schema:
+    """A list whose items are told apart by one of their fields, and belong to who wrote them."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}

@@ -8,10 +8,10 @@ text alone (quantities).
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import BaseModel
 
+from inferbus_contracts.manifests.forms import QUANTITY
 from inferbus_contracts.manifests.refinement import Refinement, Schema
 from inferbus_contracts.published.schemas import DURATION, UntitledFields
 
@@ -36,16 +36,6 @@ _KEPT = (
     "required",
 )
 _INT32 = 2**31 - 1
-_NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
-_SUFFIX = r"([eE][+-]?[0-9]{1,3}|[KMGTPE]i|[numkMGTPE])?"
-QUANTITY = rf"^[+-]?{_NUMBER}{_SUFFIX}$"
-"""A quantity (Kubernetes resource model)."""
-NOT_NEGATIVE = rf"^(\+?{_NUMBER}|-(0+\.?0*|\.0+)){_SUFFIX}$"
-"""A quantity of zero or more."""
-POSITIVE = rf"^\+?([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX}$"
-"""A quantity above zero."""
-PORT = "0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-"""A port as text, 1 to 65535."""
 _BOTH_TYPES = [{"type": "integer"}, {"type": "string"}]
 _REFERENCE = re.compile(r"\s*\([^()]*\b(?:ruling|rulings|spec|defect|defects)\b[^()]*\)")
 _BLANKS = re.compile(r"\s+")
@@ -131,42 +121,3 @@ def _int_or_string(node: Schema) -> Schema:
     if outside.setdefault("pattern", QUANTITY) != QUANTITY:
         outside["maximum"] = _INT32
     return {**outside, "anyOf": _BOTH_TYPES, INT_OR_STRING: True}
-
-
-def pod_spec(**containers: Any) -> Schema:
-    """A pod spec that passes through; of it only the names and images of containers are checked.
-
-    `containers` are further demands on the list, e.g. `minItems`.
-    """
-    container = {
-        "type": "object",
-        PRESERVE: True,
-        "required": ["name"],
-        "properties": {
-            "name": {"type": "string", "minLength": 1, "description": "Name within the pod."},
-            "image": {
-                "type": "string",
-                "pattern": r"^\S*$",
-                "description": "Image to run, without white space.",
-            },
-        },
-    }
-    listed = {
-        "type": "array",
-        "description": "Containers of the pod; everything in them is passed on as it is.",
-        "items": container,
-        "maxItems": MAX_CONTAINERS,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["name"],
-        **containers,
-    }
-    return {
-        "type": "object",
-        "description": "Spec of the pods, as core/v1 has it; passed on as it is.",
-        PRESERVE: True,
-        "properties": {"containers": listed},
-    }
-
-
-MAX_CONTAINERS = 256
-"""More than any pod holds; CEL rules need a bound."""

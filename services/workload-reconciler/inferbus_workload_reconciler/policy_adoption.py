@@ -8,7 +8,7 @@ Invariant: adopting never claims more than it compared: a pod is taken as equal 
 that would be rendered for it is there with the same value.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from inferbus_workload_reconciler.observed import ObservedPod
@@ -44,18 +44,38 @@ def _label_of_equal_pods(
     labels = set()
     for slot, pod in pods:
         template = _template_for(workload, slot)
-        if template is None or not _is_built_from(pod, template):
+        if template is None or not _is_built_from(workload, slot, pod, template):
             return None
         labels.add(pod.labels.get(workload.convention.revision_label, ""))
     return labels.pop() or None if len(labels) == 1 else None
 
 
-def _is_built_from(pod: ObservedPod, template: PodTemplate) -> bool:
+def _is_built_from(
+    workload: WorkloadSpec, slot: Slot, pod: ObservedPod, template: PodTemplate
+) -> bool:
     return (
-        _contains(pod.spec, template.spec)
+        _contains(pod.spec, _without_injected(workload, slot, template.spec))
         and _contains(pod.labels, template.labels)
         and _contains(pod.annotations, template.annotations)
     )
+
+
+def _without_injected(
+    workload: WorkloadSpec, slot: Slot, spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The template's spec without variables of a user that ours take the place of."""
+    injected = workload.convention.environment(workload.namespace, workload.name, slot, 1)
+    ours = {variable["name"] for variable in injected.variables}
+    own = dict(spec)
+    for part in ("initContainers", "containers"):
+        if own.get(part):
+            own[part] = [{**one, "env": _others(one, ours)} for one in own[part]]
+    return own
+
+
+def _others(container: Mapping[str, Any], ours: Collection[str]) -> list[Any] | None:
+    """The container's variables beside ours; None without any, as any number may be added."""
+    return [one for one in container.get("env") or () if one.get("name") not in ours] or None
 
 
 def _template_for(workload: WorkloadSpec, slot: Slot) -> PodTemplate | None:

@@ -20,7 +20,11 @@ def template(image: str = "a") -> dict[str, Any]:
     built = pod_template(image, labels={"team": "blue"})
     engine = built["spec"]["containers"][0]
     engine["resources"] = {"requests": {"cpu": "1000m", "memory": "2048Mi"}}
-    engine["env"] = [{"name": "EMPTY", "value": ""}, {"name": "ONE", "value": "1"}]
+    engine["env"] = [
+        {"name": "EMPTY", "value": ""},
+        {"name": "ONE", "value": "1"},
+        {"name": "GROUP_SIZE", "value": "set by the platform"},
+    ]
     engine["args"] = ["--port", "80"]
     mount = {"name": "model", "readOnly": False}
     engine["volumeMounts"] = [{**mount, "mountPath": "/a"}, {**mount, "mountPath": "/b"}]
@@ -137,7 +141,7 @@ def test_a_pod_of_other_content_is_not_adopted(change: str) -> None:
     elif change == "args":
         engine["args"] = ["--port", "81"]
     else:
-        engine["env"] = engine["env"][1:]
+        engine["env"] = [one for one in engine["env"] if one["name"] != "ONE"]
     world.settle()
     assert world.status["updateRevision"] != "5b9c8d7f"
     assert "x-0-decode-0-0" in world.created

@@ -102,10 +102,7 @@ class KubeClient:
         limit: int | None = None,
         name: str = "",
     ) -> AsyncIterator[Page]:
-        """All objects, page by page; a page that `begins` makes those before it void.
-
-        With `name` the one object of that name, which is all that a right by `resourceNames` gives.
-        """
+        """All objects, or that of `name`, by pages; one that `begins` voids those before it."""
         size = self.settings.page_size if limit is None else limit
 
         async def fetch(query: Mapping[str, str]) -> Document:
@@ -268,10 +265,7 @@ class KubeClient:
         timeout_seconds: int,
         name: str = "",
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The lines of a watch that the server ends after `timeout_seconds`.
-
-        `revision` is where it goes on. `Reflector` is how services follow a resource.
-        """
+        """The lines of a watch from `revision` on, which the server ends after so long."""
         query = watch_query(selection(label_selector, name), revision, timeout_seconds)
         silence = timeout_seconds + self.settings.watch_margin_seconds
         path = resource.path(namespace)

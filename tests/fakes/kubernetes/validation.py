@@ -57,10 +57,9 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator
         if name in schema and not holds(size(value), schema[name]):
             because = f"Invalid value: {shown}: {path} in body {asked} {schema[name]}"
             yield "FieldValueInvalid", path, because
-    # As in JSON schema, a pattern says nothing of a number (an int-or-string, say).
-    pattern = schema.get("pattern") if isinstance(value, str) else None
-    if pattern and not re.search(pattern, value):
-        because = f"Invalid value: {shown}: {path} in body should match '{pattern}'"
+    is_text = isinstance(value, str)  # a pattern says nothing about the number of int-or-string
+    if is_text and "pattern" in schema and not re.search(schema["pattern"], value):
+        because = f"Invalid value: {shown}: {path} in body should match '{schema['pattern']}'"
         yield "FieldValueInvalid", path, because
 
 

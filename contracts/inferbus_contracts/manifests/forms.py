@@ -1,0 +1,12 @@
+"""How texts look: regular expressions that Go (RE2) and Python read alike."""
+
+_NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
+_SUFFIX = r"([eE][+-]?[0-9]{1,3}|[KMGTPE]i|[numkMGTPE])?"
+QUANTITY = rf"^[+-]?{_NUMBER}{_SUFFIX}$"
+"""A quantity (Kubernetes resource model)."""
+NOT_NEGATIVE = rf"^(\+?{_NUMBER}|-(0+\.?0*|\.0+)){_SUFFIX}$"
+"""A quantity of zero or more."""
+POSITIVE = rf"^\+?([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX}$"
+"""A quantity above zero."""
+PORT = "0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+"""A port as text, 1 to 65535."""
