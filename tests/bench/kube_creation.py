@@ -17,7 +17,7 @@ from itertools import cycle
 from typing import Any
 
 from tests.bench.figure import Detail, Figure
-from tests.bench.kube_fleet import AT_ONCE, FakeProcess, ReconcilerProcess, in_parallel
+from tests.bench.kube_fleet import AT_ONCE, FakeProcess, ServiceProcess, in_parallel
 from tests.bench.processes import cpu_seconds
 from tests.support.kube_calls import KubeCalls, WatchLines, path_of
 from tests.support.kube_fleet import NAME_LABEL
@@ -116,7 +116,7 @@ def as_written(pod: Document) -> Document:
 
 
 async def in_turns(
-    reconciler: ReconcilerProcess, pids: dict[str, int], wanted: int, writer: BareWriter
+    reconciler: ServiceProcess, pids: dict[str, int], wanted: int, writer: BareWriter
 ) -> tuple[Rate, Rate]:
     """How fast the reconciler does what is left of `wanted` actions, and the bare client writes."""
     created, written = Rate(), Rate()
@@ -132,7 +132,7 @@ async def in_turns(
     return created, written
 
 
-async def _turn(reconciler: ReconcilerProcess, wanted: int) -> float:
+async def _turn(reconciler: ServiceProcess, wanted: int) -> float:
     """Let it work for a while, or until all is done; how many actions it has done."""
     end = time.monotonic() + TURN_SECONDS
     while True:

@@ -17,11 +17,11 @@ from tests.bench.kube_creation import SAMPLES, as_written, bare_writer, creation
 from tests.bench.kube_fleet import (
     NAMESPACE,
     FakeProcess,
-    ReconcilerProcess,
+    ServiceProcess,
     fake_process,
     in_parallel,
     model,
-    reconciler_process,
+    service_process,
 )
 from tests.bench.processes import cpu_seconds
 from tests.support.eventually import eventually
@@ -29,6 +29,8 @@ from tests.support.kube_calls import KubeCalls, WatchLines, path_of
 from tests.support.kube_fleet import NAME_LABEL, KubeFleet, announce, install_definitions
 from tests.support.nats import NatsServer, running_server
 
+SERVICE = Service.WORKLOAD_RECONCILER
+PASSES = "pass_seconds_count"
 SERVINGS = 1000
 GROUPS = 5
 PODS = 10 * SERVINGS
@@ -82,7 +84,7 @@ async def _announce_fleet(stage: _Stage) -> None:
 
 async def _create(stage: _Stage) -> Figure:
     """The whole fleet, beside a client that does nothing but write."""
-    with fake_process() as other, reconciler_process(stage.nats, stage.fake) as reconciler:
+    with fake_process() as other, service_process(stage.nats, stage.fake, SERVICE) as reconciler:
         await eventually(lambda: reconciler.metric("actions_total") >= SAMPLES, PATIENCE_SECONDS)
         found = await stage.calls.get(path_of("pods", NAMESPACE), limit=str(SAMPLES))
         pids = {"reconciler": reconciler.pid, "fake": stage.fake.pid, "bus": stage.nats.pid}
@@ -100,11 +102,13 @@ async def _start_pods(stage: _Stage) -> None:
 async def _restart(stage: _Stage) -> list[Figure]:
     """A start over the whole fleet, and what follows on it."""
     began = time.monotonic()
-    with reconciler_process(stage.nats, stage.fake) as reconciler:
-        await eventually(lambda: reconciler.passes() >= SERVINGS, PATIENCE_SECONDS, "all looked at")
+    with service_process(stage.nats, stage.fake, SERVICE) as reconciler:
+        await eventually(
+            lambda: reconciler.metric(PASSES) >= SERVINGS, PATIENCE_SECONDS, "all looked at"
+        )
         await eventually(lambda: _is_steady(stage), PATIENCE_SECONDS, "every status written")
         seconds, spent = time.monotonic() - began, cpu_seconds(reconciler.pid)
-        await eventually(reconciler.is_quiet, PATIENCE_SECONDS)
+        await eventually(reconciler.is_idle, PATIENCE_SECONDS)
         start = _start(seconds, spent)
         resync = await _resync(stage, reconciler)
         changes = await _changes(stage)
@@ -116,13 +120,13 @@ async def _is_steady(stage: _Stage) -> bool:
     return all((one.get("status") or {}).get("availableReplicas") == GROUPS for one in items)
 
 
-async def _resync(stage: _Stage, reconciler: ReconcilerProcess) -> Figure:
+async def _resync(stage: _Stage, reconciler: ServiceProcess) -> Figure:
     """An order about something else makes it look at everything once."""
-    before, cpu = reconciler.passes(), cpu_seconds(reconciler.pid)
+    before, cpu = reconciler.metric(PASSES), cpu_seconds(reconciler.pid)
     order = ControlThawed(who="bench", why="a look at everything")
     elsewhere = ObjectKey("ModelServing", "elsewhere", "none")
     await stage.people.publish(stage.people.event(order, elsewhere, id="look"))
-    await eventually(lambda: reconciler.passes() >= before + SERVINGS, PATIENCE_SECONDS)
+    await eventually(lambda: reconciler.metric(PASSES) >= before + SERVINGS, PATIENCE_SECONDS)
     return Figure(
         name="kube-resync",
         value=round(cpu_seconds(reconciler.pid) - cpu, 2),
@@ -182,7 +186,7 @@ def _start(seconds: float, spent: float) -> Figure:
     )
 
 
-def _memory(reconciler: ReconcilerProcess) -> Figure:
+def _memory(reconciler: ServiceProcess) -> Figure:
     return Figure(
         name="kube-memory",
         value=round(reconciler.memory_mb(), 1),

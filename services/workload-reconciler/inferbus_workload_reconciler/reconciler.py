@@ -70,6 +70,7 @@ class Reconciler:
         self._metrics = metrics
         self._hands = asyncio.Semaphore(MOST_AT_ONCE)
         self._failures: dict[ObjectKey, int] = {}
+        self._parsed: dict[ObjectKey, tuple[SpecChanged, WorkloadSpec]] = {}
 
     async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         """One pass; after how many real seconds to look again though nothing changed.
@@ -80,7 +81,7 @@ class Reconciler:
             return await self._reconcile(key, fact)
 
     async def _reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
-        workload = parse_workload(fact.object)
+        workload = self._parse(key, fact)
         document = await self._memory.load(key, workload.uid)
         status = self._substrate.status_of(key)
         memory = parse_memory(document, status)
@@ -121,6 +122,16 @@ class Reconciler:
             await self._observer.observe(key, fact.uid, gone)
         await self._memory.forget(key)
         self._failures.pop(key, None)
+        self._parsed.pop(key, None)
+
+    def _parse(self, key: ObjectKey, fact: SpecChanged) -> WorkloadSpec:
+        """What the fact says, parsed once: most passes follow from changes of children."""
+        known = self._parsed.get(key)
+        if known is not None and known[0] is fact:
+            return known[1]
+        workload = parse_workload(fact.object)
+        self._parsed[key] = (fact, workload)
+        return workload
 
     async def _catch_up(self, workload: WorkloadSpec, memory: Memory) -> None:
         """Wait for a view as new as the memory; where there will be none, the memory goes."""
