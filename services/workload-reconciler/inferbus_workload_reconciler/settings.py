@@ -37,7 +37,7 @@ class WorkloadReconcilerSettings(ServiceSettings):
     """Where LeaderWorkerSet's controller elects its leader."""
     node: str = Field(default="local", min_length=1)
     """The node that pods of the process substrate are bound to."""
-    concurrency: int = Field(default=16, ge=1, le=256)
+    concurrency: int = Field(default=64, ge=1, le=256)
     """Workloads reconciled at a time."""
     accelerator_budgets: Annotated[tuple[Budget, ...], NoDecode, BeforeValidator(_budgets)] = ()
     """The most that workloads may ask for of a resource, `namespace/resource=N,…`, e.g.
