@@ -21,6 +21,10 @@ from inferbus_contracts.resources.kinds import (
 OUR_MANAGERS: Final = "inferbus-"
 """How the field managers of this platform begin."""
 
+LEASE: Final = "b8b2488c.x-k8s.io"
+"""The lease of their controller, which elects a leader unless told otherwise; its pods bear no
+label of their own (kubernetes-sigs/lws, `config/manager`)."""
+
 MANAGED_BY: Final = f"{WORKLOAD_GROUP}/managed-by"
 """Label of objects that were made from others of this platform's kinds."""
 
@@ -58,6 +62,24 @@ def controller_sign(
     writers = ((one["metadata"]["name"], _status_writer(one)) for one in objects)
     name, writer = next(((name, one) for name, one in writers if one), ("", ""))
     return f"{writer} writes the status of {name}" if writer else ""
+
+
+def rule_fields(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a LeaderWorkerSet this rule reads: all that has to be kept of one to ask here."""
+    metadata = document["metadata"]
+    labels = metadata.get("labels") or {}
+    return {
+        "metadata": {
+            "name": metadata["name"],
+            "labels": {name: labels[name] for name in labels if name == MANAGED_BY},
+            "ownerReferences": list(metadata.get("ownerReferences") or ()),
+            "managedFields": [
+                {"manager": one.get("manager", ""), "subresource": "status"}
+                for one in metadata.get("managedFields") or ()
+                if one.get("subresource") == "status"
+            ],
+        }
+    }
 
 
 def is_produced(served: bool, sign: str) -> bool:

@@ -23,7 +23,11 @@ def test_a_right_is_narrow_and_has_a_reason(service: Service, right: Right) -> N
 
 @EACH
 def test_no_right_is_given_twice(service: Service) -> None:
-    given = [(right.group, resource) for right in RIGHTS[service] for resource in right.resources]
+    given = [
+        (right.group, resource, right.places)
+        for right in RIGHTS[service]
+        for resource in right.resources
+    ]
     assert len(set(given)) == len(given)
 
 
@@ -54,7 +58,9 @@ def test_in_some_namespaces_only_what_is_needed_everywhere_is_bound_in_the_clust
             (one["kind"], one["metadata"].get("namespace"), one["roleRef"]["name"]) for one in own
         }
         role = f"inferbus-{service.value}"
+        looks = {place for right in RIGHTS[service] for place in right.places}
         assert places == {
+            *(("RoleBinding", place, f"{role}-looks") for place in looks),
             ("RoleBinding", "team-a", role),
             ("RoleBinding", "team-b", role),
             ("ClusterRoleBinding", None, f"{role}-cluster"),

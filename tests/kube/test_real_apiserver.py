@@ -118,7 +118,7 @@ def test_a_service_is_the_account_that_a_cluster_would_make_of_it(
 async def test_a_service_may_do_what_a_role_grants_it_and_nothing_else(
     kube_apiserver: KubeApiServer, namespace: str
 ) -> None:
-    token = kube_apiserver.tokens[Service.WORKLOAD_RECONCILER]
+    token = kube_apiserver.tokens[Service.ROUTER]
     pods = f"/api/v1/namespaces/{namespace}/pods"
 
     def status(method: str, path: str, **options: Any) -> int:
@@ -135,7 +135,7 @@ async def test_a_service_may_do_what_a_role_grants_it_and_nothing_else(
             {
                 "kind": "ServiceAccount",
                 "namespace": NAMESPACE,
-                "name": Service.WORKLOAD_RECONCILER,
+                "name": Service.ROUTER,
             }
         ],
     }
@@ -144,7 +144,7 @@ async def test_a_service_may_do_what_a_role_grants_it_and_nothing_else(
     await eventually(lambda: status("GET", pods) == HTTPStatus.OK)
     assert status("DELETE", pods) == HTTPStatus.FORBIDDEN
     assert status("GET", "/api/v1/namespaces/default/pods") == HTTPStatus.FORBIDDEN
-    other = kube_apiserver.tokens[Service.SPEC_WATCHER]
+    other = kube_apiserver.tokens[Service.AUTOSCALER]
     assert kube_apiserver.call("GET", pods, token=other).status == HTTPStatus.FORBIDDEN
 
 

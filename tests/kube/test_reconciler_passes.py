@@ -14,10 +14,10 @@ from inferbus_workload_reconciler.actions import ChildKind
 from inferbus_workload_reconciler.core import Plan
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from tests.support.eventually import eventually
-from tests.support.kube import ADMIN, KubeServer
+from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_fleet import KubeFleet, install_definitions, serving
-from tests.support.kube_passes import Passes, kube_substrate
+from tests.support.kube_passes import USER, Passes, kube_substrate
 
 Document = dict[str, Any]
 
@@ -301,7 +301,7 @@ async def test_a_number_is_set_though_the_status_changes_meanwhile(
     changes = iter(range(2))
 
     async def status_changes(call: Any) -> None:
-        if call.user == ADMIN and call.subresource != "status" and next(changes, None) is not None:
+        if call.user == USER and call.subresource != "status" and next(changes, None) is not None:
             status = {"status": {"replicas": 9}}
             await fleet.calls.merge(fleet.servings("x", "status"), status)
 

@@ -112,7 +112,7 @@ async def stage(
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Stage]:
-    for name, value in kube_server.environment().items():
+    for name, value in kube_server.environment(Service.WORKLOAD_RECONCILER).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("INFERBUS_KUBE_NAMESPACES", namespace)
     monkeypatch.setenv("INFERBUS_KUBE_READ_TIMEOUT_SECONDS", "2")

@@ -5,7 +5,13 @@ from http import HTTPStatus
 
 import pytest
 
-from inferbus_contracts.manifests.cluster_rights import READ, RIGHTS, WRITE, Right
+from inferbus_contracts.manifests.cluster_rights import (
+    KTHENA_NAMESPACE,
+    READ,
+    RIGHTS,
+    WRITE,
+    Right,
+)
 from inferbus_contracts.manifests.rbac import NAMESPACE, service_manifests
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_contracts.services import Service
@@ -142,7 +148,7 @@ def test_the_account_of_the_tests_is_the_one_that_is_bound(
 def held_apiserver() -> Iterator[KubeApiServer]:
     """A server where the services are held to one namespace."""
     with running_apiserver() as server:
-        for name in (NAMESPACE, HELD_TO):
+        for name in (NAMESPACE, HELD_TO, KTHENA_NAMESPACE):
             server.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         for service in RIGHTS:
             for manifest in service_manifests(service, [HELD_TO]):

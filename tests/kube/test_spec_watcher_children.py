@@ -92,28 +92,6 @@ async def has_port(calls: KubeCalls, namespace: str, port: int) -> bool:
     return bool(found["spec"]["workloadPort"]["port"] == port)
 
 
-async def test_a_kind_of_child_that_nobody_serves_is_told_and_waited_for(
-    nats_server: NatsServer, fake_kube_server: KubeServer
-) -> None:
-    async with fake_kube_server.calls() as calls:
-        await install(calls, *definitions())
-        async with cluster_watcher(nats_server, fake_kube_server):
-            await play(calls, "default")
-            failed = ("False", "ApplyFailed")
-            said = await saying(calls, "Service", "default", "play", Expanded=failed)
-            told = {one["type"]: one["message"] for one in said["status"]["conditions"]}
-            assert "the cluster serves no LeaderWorkerSet" in told["Expanded"]
-            uid = said["metadata"]["uid"]
-
-            async def is_told() -> bool:
-                return ("Warning", "ApplyFailed") in await events_about(calls, "default", uid)
-
-            await eventually(is_told)
-            assert await read(calls, "ModelRoute", "default", "play") is None
-            await install(calls, LEADER_WORKER_SETS)
-            await children(calls, "default")
-
-
 async def test_a_booster_becomes_its_children(cluster: Cluster) -> None:
     async with cluster.watcher():
         await create(cluster.calls, booster("chat"), cluster.namespace)

@@ -184,7 +184,7 @@ async def test_only_namespaces_of_the_list_are_looked_at(cluster: Cluster) -> No
 async def test_a_decision_through_the_scale_subresource_is_told_as_one(cluster: Cluster) -> None:
     """As the workload-reconciler carries decisions out: the id, then the number."""
     key = ObjectKey("ModelServing", cluster.namespace, "chat")
-    way = KubeSettings.model_validate(cluster.server.settings())
+    way = KubeSettings.model_validate(cluster.server.settings(Service.WORKLOAD_RECONCILER))
     async with (
         cluster.watcher(),
         cluster.nats.bus(Service.CLI) as bus,

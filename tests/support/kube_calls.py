@@ -102,11 +102,6 @@ class KubeCalls:
         self._tls = ssl.create_default_context(cafile=str(ca_file)) if ca_file else True
         self._session: aiohttp.ClientSession | None = None
 
-    @property
-    def is_secure(self) -> bool:
-        """Whether the server has a certificate, as the real one has and the fake hasn't."""
-        return self._url.startswith("https:")
-
     async def __aenter__(self) -> "KubeCalls":
         self._session = aiohttp.ClientSession(
             headers=self._headers,

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.services import Service
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.settings import KubeSettings
@@ -23,14 +24,20 @@ from inferbus_workload_reconciler.policy_revisions import parse_history
 from inferbus_workload_reconciler.policy_status import status_document
 from inferbus_workload_reconciler.ports import Done
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
-from tests.support.kube import ADMIN, KubeServer
+from tests.support.kube import KubeServer
+
+USER = Service.WORKLOAD_RECONCILER.value
+"""The account of a reconciler, with its rights and no others."""
 
 
 @contextlib.asynccontextmanager
 async def kube_substrate(
-    server: KubeServer, *namespaces: str, user: str = ADMIN, **settings: Any
+    server: KubeServer, *namespaces: str, user: str = USER, waits: bool = True, **settings: Any
 ) -> AsyncIterator[KubernetesSubstrate]:
-    """A substrate that shows what there is, of these namespaces alone if any are given."""
+    """A substrate, of these namespaces alone if any are given; by default it shows what there is.
+
+    Without `waits` it may not have been able to look yet.
+    """
     fields = {"namespaces": namespaces, "discovery_poll_seconds": 0.2, **server.settings(user)}
     kube = KubeSettings.model_validate(fields)
     clock = SystemClock()
@@ -38,7 +45,8 @@ async def kube_substrate(
         substrate = KubernetesSubstrate(client, WorkloadReconcilerSettings(**settings), clock)
         running = [asyncio.create_task(work, name=name) for work, name in substrate.runs]
         try:
-            await substrate.ready()
+            if waits:
+                await substrate.ready()
             yield substrate
         finally:
             for task in running:

@@ -11,6 +11,7 @@ import yaml
 
 from inferbus_contracts.events.spec import SpecChanged, SpecRejected
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.leader_worker_sets import LeaderWorkerSets
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
@@ -20,11 +21,10 @@ from inferbus_shared.kube.settings import KubeSettings
 from inferbus_shared.settings import SubstrateName
 from inferbus_spec_watcher.main import serve
 from inferbus_spec_watcher.settings import SpecWatcherSettings
+from tests.fakes.kubernetes.crds import leader_worker_set_definition
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
-from tests.support.kube_manifests import manifests
-from tests.support.kube_manifests import place_of as rights_place
 from tests.support.nats import NatsServer
 from tests.support.services import running_service
 
@@ -34,31 +34,7 @@ WatcherContext = contextlib.AbstractAsyncContextManager[Runtime[SpecWatcherSetti
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-LEADER_WORKER_SETS: Document = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "leaderworkersets.leaderworkerset.x-k8s.io"},
-    "spec": {
-        "group": "leaderworkerset.x-k8s.io",
-        "names": {"kind": "LeaderWorkerSet", "plural": "leaderworkersets"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
-"""As much of it as a watcher needs: it is written, and its status is read."""
+LEADER_WORKER_SETS = leader_worker_set_definition()
 
 
 def definitions() -> list[Document]:
@@ -67,16 +43,10 @@ def definitions() -> list[Document]:
 
 
 async def install(calls: KubeCalls, *crds: Document) -> None:
-    """Install CRDs, and the rights of services, and wait until the server serves them.
-
-    The fake has no rights: there everybody may do everything.
-    """
+    """Install CRDs, and wait until the server serves them."""
     for crd in crds:
         answer = await calls.post(DEFINITIONS, crd)
         assert answer.code in (201, 409), answer
-    for right in manifests("rbac") if calls.is_secure else ():
-        answer = await calls.apply(rights_place(right), right, manager="kubectl", force="true")
-        assert answer.ok, answer
     for crd in crds:
         spec = crd["spec"]
         path = path_of(
@@ -96,11 +66,17 @@ async def cluster_watcher(
     *namespaces: str,
     instance: str = "w",
     folder: Path | None = None,
+    leader_worker_sets: LeaderWorkerSets = LeaderWorkerSets.CONTROLLER,
+    leader_worker_namespace: str = "lws-system",
     **options: Any,
 ) -> AsyncIterator[Runtime[SpecWatcherSettings]]:
     """One running instance that looks at these namespaces; `options` are of the client."""
     settings = SpecWatcherSettings(
-        substrate=SubstrateName.KUBERNETES, folder=folder, folder_interval_seconds=0.05
+        substrate=SubstrateName.KUBERNETES,
+        folder=folder,
+        folder_interval_seconds=0.05,
+        leader_worker_sets=leader_worker_sets,
+        leader_worker_namespace=leader_worker_namespace,
     )
     way = KubeSettings.model_validate(
         {

@@ -8,6 +8,7 @@ that lacks a verb gets it here, with the reason beside it. (modelserving spec 3.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from inferbus_contracts.leader_worker_sets import LEASE as LEADER_WORKER_LEASE
 from inferbus_contracts.resources import kinds
 from inferbus_contracts.resources.kinds import KINDS
 from inferbus_contracts.services import Service
@@ -19,6 +20,7 @@ WRITE = ("create", "patch", "delete")
 EVENTS_GROUP = ""
 VOLCANO_GROUP = "scheduling.volcano.sh"
 LEASES_GROUP = "coordination.k8s.io"
+KTHENA_NAMESPACE = "kthena-system"
 DEFINITIONS_GROUP = "apiextensions.k8s.io"
 
 
@@ -35,6 +37,8 @@ class Right:
     """The only objects it is about; empty means all. Lists and watches have to select by name."""
     everywhere: bool = False
     """Also outside of the namespaces that a service may be held to."""
+    places: tuple[str, ...] = ()
+    """Where a service that is held to namespaces has it too; one that isn't has it anyway."""
 
 
 def _rights(
@@ -99,6 +103,14 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
             why="the reference systems' own configuration, and no other ConfigMap",
             everywhere=True,
         ),
+        Right(
+            group=LEASES_GROUP,
+            resources=("leases",),
+            verbs=("get",),
+            names=(LEADER_WORKER_LEASE,),
+            why="whether LeaderWorkerSets are run by their own controller",
+            everywhere=True,
+        ),
         _TELLS,
         _SEES_KINDS,
     ),
@@ -121,6 +133,13 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
         *_rights(_WORKLOADS, ("update",), "owner references that hold up a deletion", "finalizers"),
         *_rights(_PARTS, (*READ, *WRITE), "what a workload is made of"),
         Right(
+            group="",
+            resources=("pods",),
+            verbs=("list", "watch"),
+            why="whether Kthena's own controllers run: they bear a label",
+            places=(KTHENA_NAMESPACE,),
+        ),
+        Right(
             group=VOLCANO_GROUP,
             resources=("podgroups",),
             verbs=(*READ, *WRITE),
@@ -137,7 +156,7 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
             group=LEASES_GROUP,
             resources=("leases",),
             verbs=("get",),
-            names=("lease.kthena.controller-manager", "b8b2488c.x-k8s.io"),
+            names=("lease.kthena.controller-manager", LEADER_WORKER_LEASE),
             why="whether another controller works on the same objects",
             everywhere=True,
         ),

@@ -1,7 +1,8 @@
 """The RBAC manifests of a service: its account, its roles, and what binds them.
 
 A service has two roles, so that it can be held to some namespaces: the one role is then bound in
-each of them, the other, of what it needs everywhere, in the cluster.
+each of them, the other, of what it needs everywhere, in the cluster. Held, it may have a third, of
+what it looks at in places that it has nothing else to do with.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,17 +36,24 @@ def service_manifests(service: Service, namespaces: Sequence[str] = ()) -> list[
     in_cluster = f"{name}-cluster"
     rights = RIGHTS[service]
     bindings = [_binding(name, service, place) for place in namespaces] or [_binding(name, service)]
+    looks = [right for right in rights if right.places] if namespaces else []
     return [
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
             "metadata": {"name": service.value, "namespace": NAMESPACE, "labels": _LABELS},
         },
-        _role(name, (right for right in rights if not right.everywhere)),
+        _role(name, (right for right in rights if not right.everywhere and not right.places)),
         _role(in_cluster, (right for right in rights if right.everywhere)),
         *bindings,
         _binding(in_cluster, service),
+        *(one for right in looks for one in _look(f"{name}-looks", service, right)),
     ]
+
+
+def _look(name: str, service: Service, right: Right) -> list[Manifest]:
+    """What a service may look at elsewhere; the namespaces have to be there."""
+    return [_role(name, [right]), *(_binding(name, service, place) for place in right.places)]
 
 
 def _role(name: str, rights: Iterable[Right]) -> Manifest:

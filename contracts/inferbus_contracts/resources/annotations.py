@@ -40,6 +40,10 @@ PROGRESS_DEADLINE = f"{PREFIX}progress-deadline"
 STARTUP_ORDER = f"{PREFIX}startup-order"
 """On a ModelServing: what of a group starts before what."""
 
+NAMING = f"{PREFIX}naming"
+"""On a ModelServing of one role with one replica: whose names, labels and variables its pods get;
+absent, ModelServing's own."""
+
 DECISION_ID = f"{PREFIX}decision-id"
 """The decision that set the replicas last: a repeated request answers what the first did."""
 MANIFEST = f"{PREFIX}manifest"
@@ -55,6 +59,13 @@ REVISION_ALGORITHM = f"{PREFIX}revision-algorithm"
 
 _OBJECTIVE = re.compile(r"(?P<metric>[a-z]+)=(?P<limit>[^@]+)@(?P<percent>[0-9]+(?:\.[0-9]+)?)%")
 _CAPACITY = re.compile(r"(?P<unit>[a-z]+)=(?P<rate>[^/]+)/s")
+
+
+class Naming(StrEnum):
+    """Conventions other than ModelServing's own."""
+
+    LEADER_WORKER_SET = "leader-worker-set"
+    """For programs that are written for LeaderWorkerSets (ruling "without LWS")."""
 
 
 class ApplyMode(StrEnum):
@@ -196,6 +207,12 @@ def parse_startup_order(text: str) -> frozenset[StartupStep]:
     return frozenset(_word(StartupStep, word.strip()) for word in text.split(","))
 
 
+def parse_naming(text: str) -> Naming:
+    """Read `leader-worker-set`; raises `ValueError` for anything else."""
+    naming: Naming = _word(Naming, text)
+    return naming
+
+
 def parse_paused(text: str) -> bool:
     """Read `true` or `false`; raises `ValueError` for anything else."""
     if text not in ("true", "false"):
@@ -281,6 +298,7 @@ _PARSERS: dict[str, Any] = {
     PAUSED: parse_paused,
     PROGRESS_DEADLINE: parse_deadline_ms,
     STARTUP_ORDER: parse_startup_order,
+    NAMING: parse_naming,
 }
 
 KNOWN = frozenset(_PARSERS)

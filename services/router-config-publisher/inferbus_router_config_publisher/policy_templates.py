@@ -13,6 +13,7 @@ from typing import Any
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
+from inferbus_contracts.resources.annotations import NAMING
 from inferbus_router_config_publisher.policy_pods import (
     GROUPS_GROUP_INDEX,
     GROUPS_NAME,
@@ -38,9 +39,11 @@ def template_labels(key: ObjectKey, document: Mapping[str, Any]) -> dict[str, La
     spec = _mapping(document, "spec")
     if key.kind == kinds.LEADER_WORKER_SET:
         return {"": _group_labels(key.name, _mapping(spec, "leaderWorkerTemplate"))}
+    annotations = _mapping(_mapping(document, "metadata"), "annotations")
+    render = _leader_labels if NAMING in annotations else _role_labels
     roles = _mapping(spec, "template").get("roles")
     return {
-        role["name"]: _role_labels(key.name, role)
+        role["name"]: render(key.name, role)
         for role in (roles if isinstance(roles, list) else ())
         if isinstance(role, Mapping) and isinstance(role.get("name"), str)
     }
@@ -55,6 +58,12 @@ def _role_labels(workload: str, role: Mapping[str, Any]) -> Labels:
         SERVING_ENTRY: "true",
     }
     return reserved | _labels_of(_mapping(role, "entryTemplate"))
+
+
+def _leader_labels(workload: str, role: Mapping[str, Any]) -> Labels:
+    """Of the one role of a ModelServing that stands in for a LeaderWorkerSet."""
+    template = {"leaderTemplate": role.get("entryTemplate")}
+    return {SERVING_NAME: workload, **_group_labels(workload, template)}
 
 
 def _group_labels(workload: str, template: Mapping[str, Any]) -> Labels:

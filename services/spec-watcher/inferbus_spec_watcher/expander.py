@@ -26,12 +26,13 @@ from inferbus_contracts.resources.kinds import (
 from inferbus_shared.bus.membership import Membership
 from inferbus_shared.objects.picture import StoredObject, controller_uid, is_going
 from inferbus_shared.worklist import Worklist
-from inferbus_spec_watcher.expansion import Expansion, ExpansionSettings, expand
+from inferbus_spec_watcher.expansion import Expansion, expand
 from inferbus_spec_watcher.expansion.conditions import EXPANDED
 from inferbus_spec_watcher.ownership import Ownership, owner_reference
 from inferbus_spec_watcher.policy_objects import EXPANDER, owners_of
 from inferbus_spec_watcher.ports import Hand, Objects
 from inferbus_spec_watcher.status.view import Verdict
+from inferbus_spec_watcher.surroundings import Surroundings
 
 SHORT_KINDS = frozenset({MODEL_BOOSTER, PLAYGROUND, INFERENCE_SERVICE})
 """Kinds that are expanded."""
@@ -57,19 +58,20 @@ class Expander:
         hand: Hand,
         ownership: Ownership,
         membership: Membership,
-        settings: ExpansionSettings,
+        surroundings: Surroundings,
     ) -> None:
         self._store = store
         self._hand = hand
         self._ownership = ownership
         self._membership = membership
-        self._settings = settings
+        self._surroundings = surroundings
         self._dirty = Worklist[ObjectKey]("expansion")
         self._rendered: dict[ObjectKey, _Rendered] = {}
         self._verdicts: dict[ObjectKey, Verdict] = {}
         self._listeners: list[Callable[[ObjectKey], None]] = []
         store.on_change(self._changed)
         membership.on_change(self._everything)
+        surroundings.on_change(self._everything)
 
     def verdict(self, key: ObjectKey) -> Verdict | None:
         """What the last expansion of an object says of it; None before there was one."""
@@ -116,7 +118,7 @@ class Expander:
         parent = self._store.get(key)
         if parent is None or is_going(parent.object) or self._store.refusal(key):
             return []
-        expansion = expand(parent.object, self._lookup, self._settings)
+        expansion = expand(parent.object, self._lookup, self._surroundings.settings)
         assert expansion is not None, "every short kind is expanded"
         self._rendered[key] = _Rendered(parent, expansion)
         return [AppliedDocument(object=owned(one, parent.object)) for one in expansion.children]

@@ -39,7 +39,7 @@ async def serve(runtime: Runtime[SpecWatcherSettings], kube: KubeSettings | None
     rejections = Rejections(bus)
     parts = await _parts(runtime, kube, rejections, membership)
     store, hand = parts.store, parts.hand
-    expander = Expander(store, hand, parts.ownership, membership, settings.expansion)
+    expander = Expander(store, hand, parts.ownership, membership, parts.surroundings)
     statuses = StatusWriter(
         store, hand, parts.ownership, parts.policies, expander, membership, bus.clock
     )
@@ -70,7 +70,7 @@ async def _parts(
     membership: Membership,
 ) -> Parts:
     if runtime.settings.substrate is SubstrateName.PROCESSES:
-        return on_processes(runtime.bus, membership)
+        return on_processes(runtime.bus, membership, runtime.settings)
     # Imported where it is needed: processes without a cluster don't pay for its client.
     from inferbus_spec_watcher.kubernetes import on_kubernetes
 

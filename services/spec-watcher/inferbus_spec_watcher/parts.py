@@ -10,6 +10,7 @@ from typing import Any
 from inferbus_spec_watcher.ownership import Ownership
 from inferbus_spec_watcher.policies import Policies
 from inferbus_spec_watcher.ports import Hand, Objects
+from inferbus_spec_watcher.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,5 +21,6 @@ class Parts:
     ownership: Ownership
     policies: Policies
     hand: Hand
+    surroundings: Surroundings
     companions: dict[str, Callable[[], Coroutine[Any, Any, None]]]
     """Work that only this substrate needs, by name."""

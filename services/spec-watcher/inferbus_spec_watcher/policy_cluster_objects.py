@@ -12,11 +12,13 @@ from typing import Any
 from inferbus_contracts.admission import admit
 from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.leader_worker_sets import rule_fields
 from inferbus_contracts.resources.kinds import (
     AUTOSCALING_POLICY,
     AUTOSCALING_POLICY_BINDING,
     CORE_SERVICE,
     KINDS,
+    LEADER_WORKER_SET,
 )
 from inferbus_shared.kube.resources import ApiResource
 from inferbus_shared.objects.picture import StoredObject
@@ -50,6 +52,8 @@ class ClusterObject(StoredObject):
     """`fieldsV1` of what each of the platform's managers applied."""
     appliers: frozenset[str] = frozenset()
     """Who else applies manifests of it."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """Of a LeaderWorkerSet, what says who runs it (`leader_worker_sets`)."""
 
 
 def read_object(resource: ApiResource, document: Mapping[str, Any]) -> ClusterObject:
@@ -66,7 +70,12 @@ def read_object(resource: ApiResource, document: Mapping[str, Any]) -> ClusterOb
     if "status" in document:
         body["status"] = document["status"]
     return ClusterObject(
-        body, int(metadata["resourceVersion"]), problems, claims, foreign_appliers(managed)
+        body,
+        int(metadata["resourceVersion"]),
+        problems,
+        claims,
+        foreign_appliers(managed),
+        rule_fields(document) if resource.kind == LEADER_WORKER_SET else {},
     )
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from inferbus_contracts.leader_worker_sets import LeaderWorkerSets
 from inferbus_contracts.services import Service
 from inferbus_shared.settings import ServiceSettings, SubstrateName
 from inferbus_spec_watcher.expansion.settings import ExpansionSettings
@@ -28,6 +29,12 @@ class SpecWatcherSettings(ServiceSettings):
     substrate: SubstrateName = SubstrateName.PROCESSES
     """Where objects are kept: the bucket `objects`, or the API server of a cluster, which the
     variables `INFERBUS_KUBE_…` name (the one that this pod runs in, unless they do)."""
+    leader_worker_sets: LeaderWorkerSets = LeaderWorkerSets.AUTO
+    """On a cluster, who runs LeaderWorkerSets: `auto` (their own controller where it is seen, and
+    groups that are there stay as they are), `controller`, or `platform`: then they are
+    ModelServings. The workload-reconciler has to be told the same."""
+    leader_worker_namespace: str = Field(default="lws-system", min_length=1)
+    """Where LeaderWorkerSet's controller elects its leader."""
     folder: Path | None = None
     """A folder of manifests that is applied and kept applied; None: none."""
     folder_interval_seconds: float = Field(default=1.0, gt=0)

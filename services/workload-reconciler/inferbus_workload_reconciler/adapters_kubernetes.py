@@ -32,15 +32,24 @@ from inferbus_workload_reconciler.observed import (
     is_owned,
     observe_pod,
 )
-from inferbus_workload_reconciler.policy_kept import KeptStatus, read_status, revision_of
+from inferbus_workload_reconciler.policy_kept import (
+    KeptStatus,
+    read_leader_worker_set,
+    read_status,
+    revision_of,
+)
 from inferbus_workload_reconciler.policy_naming import GROUP_NAME
 from inferbus_workload_reconciler.policy_naming import MODEL_SERVING as SERVING_CONVENTION
 from inferbus_workload_reconciler.policy_naming_lws import LEADER_WORKER
+from inferbus_workload_reconciler.policy_neighbours import bridged_refusal
 from inferbus_workload_reconciler.ports import ActionResult, Surroundings
 from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 from inferbus_workload_reconciler.workload import WorkloadSpec
 
 log = logging.getLogger("inferbus.workload-reconciler")
+
+READERS: Final = {MODEL_SERVING: read_status, LEADER_WORKER_SET: read_leader_worker_set}
+"""What is kept of the objects of each kind of workload."""
 
 CATCH_UP_SECONDS: Final = 2.0
 """How long a view may lag behind before the API server is asked how far it is itself."""
@@ -60,12 +69,9 @@ class KubernetesSubstrate:
         self._changed: asyncio.Queue[ObjectKey | None] = asyncio.Queue()
         self._objects = {
             kind: Reflector(
-                client,
-                resource_of(kind),
-                read=read_status,
-                namespaces=client.settings.namespaces,
+                client, resource_of(kind), read=read, namespaces=client.settings.namespaces
             )
-            for kind in (MODEL_SERVING, LEADER_WORKER_SET)
+            for kind, read in READERS.items()
         }
         self._views = {
             MODEL_SERVING: ChildViews(
@@ -83,13 +89,7 @@ class KubernetesSubstrate:
         for reflector in self._objects.values():
             reflector.on_change(self._object_changed)
         self._uids: dict[ObjectKey, str] = {}
-        self._cluster = ClusterView(
-            client,
-            lambda: self._notice(None),
-            kthena_namespace=settings.kthena_namespace,
-            leader_worker_namespace=settings.leader_worker_namespace,
-            beside_kthena=settings.beside_kthena,
-        )
+        self._cluster = ClusterView(client, lambda: self._notice(None), settings)
         self._writes = Writes(client, self._draw_in)
         self._scaling = Scaling(client)
         self._events = EventTeller(client, clock)
@@ -122,7 +122,7 @@ class KubernetesSubstrate:
         }
         if self._cluster.problem is not None:
             found["kubernetes cluster"] = str(self._cluster.problem)
-        refusal = self._cluster.refusal(MODEL_SERVING)
+        refusal = self._cluster.kthena_refusal()
         return {**found, "other controllers": refusal} if refusal else found
 
     async def observe(self, workload: WorkloadSpec) -> Surroundings:
@@ -173,7 +173,14 @@ class KubernetesSubstrate:
 
     def refusal(self, workload: WorkloadSpec) -> str:
         """Why nothing may be done: another controller does it."""
-        return self._cluster.refusal(workload.key.kind)
+        if workload.key.kind == MODEL_SERVING:
+            return self._cluster.kthena_refusal()
+        kept = self._objects[LEADER_WORKER_SET].get(workload.key)
+        if kept is None:
+            return "it is gone"
+        made = self._objects[MODEL_SERVING].get(workload.key._replace(kind=MODEL_SERVING))
+        bridged = bridged_refusal(kept.uid, made.owner_uid if made else "")
+        return bridged or self._cluster.leader_worker_refusal(kept.origin)
 
     async def apply(self, action: Create) -> ActionResult:
         """Create a child."""
@@ -248,6 +255,8 @@ class KubernetesSubstrate:
     def _object_changed(self, key: ObjectKey) -> None:
         """An object came, or came anew; its status is our own doing."""
         kept = self._objects[key.kind].get(key)
+        if key.kind == LEADER_WORKER_SET:
+            self._cluster.leader_worker_set_changed(key, kept.origin if kept else None)
         uid = kept.uid if kept else ""
         if self._uids.get(key, "") == uid:
             return

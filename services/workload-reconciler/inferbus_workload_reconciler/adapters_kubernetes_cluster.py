@@ -4,42 +4,42 @@ Invariant: what isn't known holds nobody up, unless acting would do harm: no nod
 nodes were listed, and nothing is acted on until it is known that no other controller is there.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from inferbus_contracts.errors import Problem, ProblemsError
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
-from inferbus_contracts.resources.kinds import LEADER_WORKER_SET as LEADER_WORKER_SET_KIND
+from inferbus_contracts.leader_worker_sets import LEASE as LEADER_WORKER_LEASE
+from inferbus_contracts.leader_worker_sets import (
+    LeaderWorkerSets,
+    controller_sign,
+    input_refusal,
+)
 from inferbus_shared.clock import real_now_ms
 from inferbus_shared.kube.client import KubeClient
+from inferbus_shared.kube.leases import LEASE, LeaseView, look_at_lease
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import (
     CUSTOM_RESOURCE_DEFINITION,
-    LEADER_WORKER_SET,
     NODE,
     POD,
     POD_GROUP,
-    ApiResource,
 )
 from inferbus_workload_reconciler.observed import NO_CLUSTER, Cluster, ObservedPod
 from inferbus_workload_reconciler.policy_kept import is_out_of_service
 from inferbus_workload_reconciler.policy_neighbours import (
     KTHENA_LEASE,
     KTHENA_SELECTOR,
-    LEADER_WORKER_LEASE,
-    LeaseView,
     is_running,
     kthena_refusal,
-    leader_worker_refusal,
-    look_at_lease,
 )
 from inferbus_workload_reconciler.policy_structural import spec_schema
+from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 
 log = logging.getLogger("inferbus.workload-reconciler")
 
-LEASE: Final = ApiResource("coordination.k8s.io", "v1", "leases", "Lease")
+AUTO: Final = LeaderWorkerSets.AUTO
 LOOK_SECONDS: Final = 5.0
 """How often leases and definitions are looked at."""
 
@@ -51,19 +51,17 @@ class ClusterView:
         self,
         client: KubeClient,
         changed: Callable[[], None],
-        *,
-        kthena_namespace: str,
-        leader_worker_namespace: str,
-        beside_kthena: bool,
+        settings: WorkloadReconcilerSettings,
     ) -> None:
-        """The namespaces are those where the other controllers elect their leaders."""
+        """`changed` is called when what may be done, or how, is another for all workloads."""
         self._client = client
         self._changed = changed
-        self._beside_kthena = beside_kthena
+        self._settings = settings
         self._leases = {
-            KTHENA_LEASE: kthena_namespace,
-            LEADER_WORKER_LEASE: leader_worker_namespace,
+            KTHENA_LEASE: settings.kthena_namespace,
+            LEADER_WORKER_LEASE: settings.leader_worker_namespace,
         }
+        self._written_by_others: dict[ObjectKey, Mapping[str, Any]] = {}
         self._seen: dict[str, LeaseView] = {}
         self._holders: dict[str, str] = {}
         self._looked = False
@@ -72,8 +70,14 @@ class ClusterView:
         """Why leases and definitions couldn't be looked at."""
         self.facts = NO_CLUSTER
         self.nodes: Reflector[bool] = Reflector(client, NODE, read=is_out_of_service)
+        # Held to some namespaces, one may not look into all.
+        held = client.settings.namespaces
         self.controllers: Reflector[bool] = Reflector(
-            client, POD, read=is_running, label_selector=KTHENA_SELECTOR
+            client,
+            POD,
+            read=is_running,
+            namespaces=(*held, settings.kthena_namespace) if held else (),
+            label_selector=KTHENA_SELECTOR,
         )
         self.nodes.on_change(self._node_changed)
         self.controllers.on_change(lambda _: changed())
@@ -105,11 +109,35 @@ class ClusterView:
     def _is_lost(self, name: str) -> bool:
         return self.nodes.get(ObjectKey(NODE.kind, NO_NAMESPACE, name)) in (None, True)
 
-    def refusal(self, kind: str) -> str:
-        """Why nothing may be done to workloads of a kind; empty when it may."""
-        if kind == LEADER_WORKER_SET_KIND:
-            return leader_worker_refusal(self._holders.get(LEADER_WORKER_LEASE, ""))
-        if self._beside_kthena:
+    def leader_worker_refusal(self, origin: Mapping[str, Any]) -> str:
+        """Why nothing may be done to a LeaderWorkerSet; empty when it may.
+
+        `origin` is what was kept of it (`leader_worker_sets.rule_fields`).
+        """
+        sign = self._leader_worker_sign()
+        refusal = input_refusal(origin, sign)
+        if refusal or self._looked or self._settings.leader_worker_sets is not AUTO:
+            return refusal
+        return "it isn't known yet whether the controller of LeaderWorkerSets runs"
+
+    def _leader_worker_sign(self) -> str:
+        holder = self._holders.get(LEADER_WORKER_LEASE, "")
+        setting = self._settings.leader_worker_sets
+        return controller_sign(setting, holder, self._written_by_others.values())
+
+    def leader_worker_set_changed(self, key: ObjectKey, origin: Mapping[str, Any] | None) -> None:
+        """A LeaderWorkerSet is as given now, or gone: a status that others wrote is a sign."""
+        before = self._leader_worker_sign()
+        if origin is not None and controller_sign(AUTO, "", (origin,)):
+            self._written_by_others[key] = origin
+        else:
+            self._written_by_others.pop(key, None)
+        if bool(before) is not bool(self._leader_worker_sign()):
+            self._changed()
+
+    def kthena_refusal(self) -> str:
+        """Why nothing may be done to ModelServings; empty when it may."""
+        if self._settings.beside_kthena:
             return ""
         if not self._looked or not self.controllers.synced:
             return "it isn't known yet whether Kthena's own controllers run"
@@ -144,15 +172,12 @@ class ClusterView:
         )
 
     async def _offers(self) -> Cluster:
-        volcano, sets = await asyncio.gather(
-            self._client.serves(POD_GROUP), self._client.serves(LEADER_WORKER_SET)
-        )
-        schema = None
+        volcano, schema = await self._client.serves(POD_GROUP), None
         if volcano:
             name = f"{POD_GROUP.plural}.{POD_GROUP.group}"
             definition = await self._client.get(CUSTOM_RESOURCE_DEFINITION, "", name)
             schema = spec_schema(definition or {}, POD_GROUP.version)
-        return Cluster(volcano=volcano, pod_group_schema=schema, leader_worker_sets=sets)
+        return Cluster(volcano=volcano, pod_group_schema=schema)
 
     def _node_changed(self, key: ObjectKey) -> None:
         """Heartbeats change nodes all the time; only what is lost, or back, matters."""

@@ -90,8 +90,6 @@ class Cluster:
     """Whether PodGroups of Volcano are served; None on a substrate without schedulers."""
     pod_group_schema: Mapping[str, Any] | None = None
     """The structural schema of a PodGroup's `spec`; None where it isn't known."""
-    leader_worker_sets: bool = False
-    """Whether LeaderWorkerSets are served."""
 
 
 NO_CLUSTER = Cluster()

@@ -10,8 +10,10 @@ whole before anything is decided about it (`policy_adoption`).
 import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from inferbus_contracts.leader_worker_sets import rule_fields
 from inferbus_contracts.resources.annotations import PREFIX
 from inferbus_workload_reconciler.actions import GROUP_ANNOTATION
 from inferbus_workload_reconciler.observed import (
@@ -30,6 +32,8 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 MOST_SHARED = 50_000
 """How many parts are remembered as shared; past that sharing begins anew."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 ChildT = TypeVar("ChildT")
 
@@ -51,6 +55,10 @@ class KeptStatus(NamedTuple):
     uid: str
     revision: int
     status: Mapping[str, Any]
+    owner_uid: str = ""
+    """The uid of its controller."""
+    origin: Mapping[str, Any] = NOTHING
+    """Of a LeaderWorkerSet, what says who runs it (`leader_worker_sets`)."""
 
 
 class Reader:
@@ -126,9 +134,19 @@ class Reader:
 
 def read_status(document: Mapping[str, Any]) -> KeptStatus:
     """What is kept of a workload object."""
+    metadata = document["metadata"]
+    owner = controller_of(metadata)
     return KeptStatus(
-        document["metadata"]["uid"], revision_of(document), document.get("status") or {}
+        metadata["uid"],
+        revision_of(document),
+        document.get("status") or {},
+        owner.uid if owner else "",
     )
+
+
+def read_leader_worker_set(document: Mapping[str, Any]) -> KeptStatus:
+    """What is kept of a LeaderWorkerSet, which another controller may run."""
+    return read_status(document)._replace(origin=rule_fields(document))
 
 
 def workload_name(metadata: Mapping[str, Any], name_label: str) -> str:

@@ -1,7 +1,8 @@
 """Names, labels and environment of a LeaderWorkerSet's children.
 
-Users' commands and selectors are written for LeaderWorkerSet, so groups that run without it look
-the same (llmaz spec 2.4, 2.5; the variables come before the user's, as LeaderWorkerSet puts them).
+Users' commands and selectors are written for LeaderWorkerSet, so groups that run without it, as a
+ModelServing too, look the same (llmaz spec 2.4, 2.5; the variables come before the user's, as
+LeaderWorkerSet puts them).
 
 Invariant: `slot_of(pod_name(slot)) == slot`; the group's only role is `ROLE`, which appears in no
 name and no label.
@@ -11,6 +12,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 
+from inferbus_workload_reconciler.policy_naming import GROUP_NAME
+from inferbus_workload_reconciler.policy_naming import NAME as SERVING_NAME
 from inferbus_workload_reconciler.workload import (
     InjectedEnv,
     ReplicaId,
@@ -107,4 +110,25 @@ class LeaderWorkerConvention:
         return f"{NAME}={workload},{WORKER_INDEX}=0"
 
 
+class LeaderWorkerServingConvention(LeaderWorkerConvention):
+    """The same of a ModelServing that stands in for a LeaderWorkerSet.
+
+    Beside LeaderWorkerSet's labels there are those by which children of ModelServings are found.
+    """
+
+    name_label = SERVING_NAME
+
+    def pod_labels(self, namespace: str, workload: str, slot: Slot) -> dict[str, str]:
+        """LeaderWorkerSet's, and the ModelServing's name."""
+        return {**super().pod_labels(namespace, workload, slot), SERVING_NAME: workload}
+
+    def services(
+        self, workload: str, replicas: Iterable[tuple[ReplicaId, RoleTemplate]]
+    ) -> dict[str, ServiceShape]:
+        """One for the whole workload; its group is no group of pods but all of them."""
+        labels = {SERVING_NAME: workload, GROUP_NAME: workload, NAME: workload}
+        return {workload: ServiceShape(labels, {NAME: workload})}
+
+
 LEADER_WORKER = LeaderWorkerConvention()
+LEADER_WORKER_SERVING = LeaderWorkerServingConvention()

@@ -7,8 +7,6 @@ Invariant: pure; as long as it isn't known whether another controller runs, noth
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 KTHENA_COMPONENT: Final = "kthena-controller-manager"
@@ -16,14 +14,6 @@ KTHENA_SELECTOR: Final = f"app.kubernetes.io/component={KTHENA_COMPONENT}"
 """What the pods of Kthena's controllers are labelled with (modelserving spec 6)."""
 KTHENA_LEASE: Final = "lease.kthena.controller-manager"
 """Their lease where they elect a leader (modelserving spec 3.14)."""
-
-LEADER_WORKER_LEASE: Final = "b8b2488c.x-k8s.io"
-"""The lease of LeaderWorkerSet's controller, which elects a leader unless told otherwise; its pods
-bear no label of their own (kubernetes-sigs/lws, `config/manager`)."""
-
-LONGEST_SKEW_MS: Final = 60_000
-"""How far clocks of a cluster may be apart before a lease is misjudged."""
-DEFAULT_LEASE_SECONDS: Final = 15
 
 
 def is_running(pod: Mapping[str, Any]) -> bool:
@@ -49,42 +39,9 @@ def kthena_refusal(pods: Iterable[str], lease_holder: str) -> str:
     )
 
 
-def leader_worker_refusal(lease_holder: str) -> str:
-    """Why no LeaderWorkerSet may be acted on; `lease_holder` renews its controller's lease."""
-    if not lease_holder:
+def bridged_refusal(uid: str, owner_uid: str) -> str:
+    """Why a LeaderWorkerSet isn't run; `owner_uid` is the controller of the ModelServing of its
+    name, which Kthena makes of one (modelserving spec 5.1): its pods are the fleet."""
+    if not owner_uid or owner_uid != uid:
         return ""
-    return f"LeaderWorkerSet's own controller works on it ({lease_holder} renews its lease)"
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseView:
-    """A lease as it was last looked at."""
-
-    renewed: str = ""
-    """Its renewTime as written."""
-    changed_ms: int = 0
-    """When that was first seen to have changed, by our own clock."""
-
-
-def look_at_lease(
-    before: LeaseView | None, lease: Mapping[str, Any] | None, now_ms: int
-) -> tuple[LeaseView, str]:
-    """The lease after another look, and its holder; empty when nobody holds it.
-
-    A lease counts as held for its duration after each renewal that was seen, whatever the holder's
-    clock says (client-go, `leaderelection`). One that is first seen counts as just renewed, unless
-    it ran out long ago.
-    """
-    spec = (lease or {}).get("spec") or {}
-    holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
-    if not holder or not renewed:
-        return LeaseView(), ""
-    duration_ms = 1000 * int(spec.get("leaseDurationSeconds") or DEFAULT_LEASE_SECONDS)
-    renewed_ms = round(datetime.fromisoformat(renewed).timestamp() * 1000)
-    if before is not None and before.renewed == renewed:
-        view = before
-    elif before is None and now_ms - renewed_ms > duration_ms + LONGEST_SKEW_MS:
-        view = LeaseView(renewed, renewed_ms)
-    else:
-        view = LeaseView(renewed, now_ms)
-    return view, holder if now_ms - view.changed_ms <= duration_ms else ""
+    return "the ModelServing that was made from it runs it; delete that to have it run as it is"

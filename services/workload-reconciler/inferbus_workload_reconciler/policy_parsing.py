@@ -8,28 +8,36 @@ pods that run stay.
 Invariant: the result depends on the object alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import (
+    NAMING,
     PAUSED,
     PROGRESS_DEADLINE,
     STARTUP_ORDER,
+    Naming,
     StartupStep,
     parse_deadline_ms,
+    parse_naming,
     parse_paused,
     parse_startup_order,
 )
 from inferbus_workload_reconciler.policy_fields import FieldReader, Parsed
 from inferbus_workload_reconciler.policy_gang_parsing import parse_gang, topology_level
 from inferbus_workload_reconciler.policy_naming import MODEL_SERVING
-from inferbus_workload_reconciler.policy_naming_lws import LEADER_WORKER, ROLE
+from inferbus_workload_reconciler.policy_naming_lws import (
+    LEADER_WORKER,
+    LEADER_WORKER_SERVING,
+    ROLE,
+)
 from inferbus_workload_reconciler.policy_plugins import parse_plugins
 from inferbus_workload_reconciler.policy_revisions import role_template
 from inferbus_workload_reconciler.workload import (
+    Convention,
     Plugin,
     RecoveryPolicy,
     RoleSpec,
@@ -82,14 +90,15 @@ def parse_workload(document: Mapping[str, Any]) -> WorkloadSpec:
 def _model_serving(document: FieldReader) -> WorkloadSpec:
     metadata, spec, key = _identity(document)
     template = spec.part("template")
+    roles = tuple(_role(role) for role in template.parts("roles", at_least_one=True))
     return WorkloadSpec(
         key=key,
         api_version=document.need("apiVersion", str),
         uid=metadata.need("uid", str),
         generation=metadata.get("generation", int, 1),
         replicas=spec.get("replicas", int, 1),
-        roles=tuple(_role(role) for role in template.parts("roles", at_least_one=True)),
-        convention=MODEL_SERVING,
+        roles=roles,
+        convention=_convention(metadata, roles),
         recovery=RecoveryPolicy(spec.choice("recoveryPolicy", RecoveryPolicy.ROLE)),
         restart_grace_ms=1000 * max(0, template.get("restartGracePeriodSeconds", int, 0)),
         rollout=_rollout(spec.part("rolloutStrategy")),
@@ -157,6 +166,25 @@ def _identity(document: FieldReader) -> tuple[FieldReader, FieldReader, ObjectKe
     )
     document.object_key = metadata.object_key = str(key)
     return metadata, document.part("spec"), key
+
+
+def _convention(metadata: FieldReader, roles: Sequence[RoleSpec]) -> Convention:
+    """Whose names the pods get; LeaderWorkerSet's know of one replica of one role in a group."""
+    parser: Callable[[str], Naming | None] = parse_naming
+    if _annotation(metadata, NAMING, parser, None) is None:
+        return MODEL_SERVING
+    if [(role.name, role.replicas) for role in roles] != [(ROLE, 1)]:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.RULE_BROKEN,
+                message=f"pods can't be named like a LeaderWorkerSet's unless there is one role,"
+                f" {ROLE!r}, with one replica",
+                object=metadata.object_key,
+                field="spec.template.roles",
+                remedy=f"remove the annotation {NAMING}, or have that one role",
+            )
+        )
+    return LEADER_WORKER_SERVING
 
 
 def _role(role: FieldReader) -> RoleSpec:

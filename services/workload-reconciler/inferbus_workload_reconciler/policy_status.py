@@ -14,9 +14,9 @@ from typing import Any
 
 from inferbus_contracts.conditions import stamp
 from inferbus_contracts.events.route import ConditionFact
+from inferbus_contracts.resources.kinds import LEADER_WORKER_SET
 from inferbus_workload_reconciler.policy_budget import Limits
 from inferbus_workload_reconciler.policy_conditions import OCCASIONAL, phase_conditions
-from inferbus_workload_reconciler.policy_naming_lws import LeaderWorkerConvention
 from inferbus_workload_reconciler.policy_revisions import RevisionHistory
 from inferbus_workload_reconciler.workload import ReplicaId, WorkloadSpec
 
@@ -137,7 +137,7 @@ def status_document(
         available=status.available,
         wanted=status.wanted,
     )
-    leads = isinstance(workload.convention, LeaderWorkerConvention)
+    leads = workload.key.kind == LEADER_WORKER_SET
     document = _leader_worker_status(status) if leads else _serving_status(status)
     stored = previous.get("conditions") or ()
     stamped = stamp(stored, (*conditions, *extra), status.generation, now_ms, occasional=OCCASIONAL)

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode, SettingsConfigDict
 
+from inferbus_contracts.leader_worker_sets import LeaderWorkerSets
 from inferbus_contracts.services import Service
 from inferbus_shared.settings import ServiceSettings, SubstrateName
 from inferbus_workload_reconciler.policy_guard import Budget, parse_budgets
@@ -33,6 +34,9 @@ class WorkloadReconcilerSettings(ServiceSettings):
     """Act though Kthena's own controllers run: both would work on the same objects."""
     kthena_namespace: str = Field(default="kthena-system", min_length=1)
     """Where Kthena's controllers elect their leader."""
+    leader_worker_sets: LeaderWorkerSets = LeaderWorkerSets.AUTO
+    """Who runs LeaderWorkerSets: `auto` (their own controller where it is seen), `controller`, or
+    `platform`. The spec-watcher has to be told the same."""
     leader_worker_namespace: str = Field(default="lws-system", min_length=1)
     """Where LeaderWorkerSet's controller elects its leader."""
     node: str = Field(default="local", min_length=1)

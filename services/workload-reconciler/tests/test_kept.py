@@ -5,11 +5,17 @@ from typing import Any
 from workload_builders import pod_template, serving
 from workload_world import World
 
+from inferbus_contracts.leader_worker_sets import LeaderWorkerSets, controller_sign
 from inferbus_workload_reconciler.actions import ChildKind
 from inferbus_workload_reconciler.core import plan
 from inferbus_workload_reconciler.observed import Observed, ObservedPod, observe_pod
 from inferbus_workload_reconciler.policy_facts import observed_facts
-from inferbus_workload_reconciler.policy_kept import Reader, is_out_of_service, read_status
+from inferbus_workload_reconciler.policy_kept import (
+    Reader,
+    is_out_of_service,
+    read_leader_worker_set,
+    read_status,
+)
 from inferbus_workload_reconciler.policy_memory import parse_memory
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.policy_revisions import parse_history
@@ -92,8 +98,20 @@ def test_a_node_is_lost_when_it_is_marked_so() -> None:
 
 def test_of_an_object_its_status_is_kept() -> None:
     metadata = {"uid": "u", "resourceVersion": "5"}
-    assert read_status({"metadata": metadata, "status": {"replicas": 1}}) == (
-        "u",
-        5,
-        {"replicas": 1},
-    )
+    kept = read_status({"metadata": metadata, "status": {"replicas": 1}})
+    assert (kept.uid, kept.revision, kept.status) == ("u", 5, {"replicas": 1})
+    assert (kept.owner_uid, kept.origin) == ("", {})
+    owner = {"kind": "LeaderWorkerSet", "name": "p", "uid": "o", "controller": True}
+    assert read_status({"metadata": {**metadata, "ownerReferences": [owner]}}).owner_uid == "o"
+
+
+def test_of_a_leader_worker_set_it_is_kept_who_runs_it() -> None:
+    managed = [
+        {"manager": "lws", "subresource": "status", "fieldsV1": {"f:status": {}}},
+        {"manager": "kubectl", "fieldsV1": {"f:spec": {}}},
+    ]
+    metadata = {"name": "p", "uid": "u", "resourceVersion": "5", "managedFields": managed}
+    kept = read_leader_worker_set({"metadata": metadata, "spec": {"replicas": 1}})
+    assert controller_sign(LeaderWorkerSets.AUTO, "", [kept.origin]) == "lws writes the status of p"
+    assert "spec" not in kept.origin
+    assert "fieldsV1" not in str(kept.origin)

@@ -7,6 +7,7 @@ import pytest
 from workload_builders import leader_worker_set, role, serving
 from workload_world import World
 
+from inferbus_contracts.errors import ProblemsError
 from inferbus_workload_reconciler.actions import ChildKind
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 
@@ -183,3 +184,59 @@ def test_ms_d37_defaults_that_a_server_fills_in_change_nothing() -> None:
         "rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0},
     }
     assert world.plan().actions == ()
+
+
+def stand_in(replicas: int = 1, workers: int = 1, **spec: Any) -> dict[str, Any]:
+    """A ModelServing in place of a LeaderWorkerSet."""
+    document = serving(replicas, [role("default", workers=workers)], **spec)
+    document["metadata"]["name"] = "p"
+    document["metadata"]["annotations"] = {"inferbus.dev/naming": "leader-worker-set"}
+    return document
+
+
+def test_a_model_serving_in_place_of_one_looks_the_same() -> None:
+    """Names, labels, variables, host names, the headless service and the selector for scaling."""
+    world = World(stand_in(2))
+    world.settle()
+    real = settled(2, size=2)
+    assert world.pod_names() == real.pod_names() == ["p-0", "p-0-1", "p-1", "p-1-1"]
+    assert world.services() == real.services() == ["p"]
+    for name in world.pod_names():
+        ours, theirs = world.pod(name), real.pod(name)
+        labels = dict(ours["metadata"]["labels"])
+        assert labels.pop("modelserving.volcano.sh/name") == "p"
+        revision = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+        assert labels.keys() == theirs["metadata"]["labels"].keys()
+        assert labels.pop(revision) != ""
+        assert labels.items() <= theirs["metadata"]["labels"].items()
+        for field in ("hostname", "subdomain"):
+            assert ours["spec"][field] == theirs["spec"][field]
+        containers = [one["spec"]["containers"][0]["env"][:3] for one in (ours, theirs)]
+        assert containers[0] == containers[1]
+    service = world.objects[ChildKind.SERVICE, "p"]
+    assert service["spec"]["selector"] == {"leaderworkerset.sigs.k8s.io/name": "p"}
+    assert world.status["labelSelector"] == real.status["hpaPodSelector"]
+    assert world.status["availableReplicas"] == 2
+
+
+def test_a_model_serving_in_place_of_one_rolls_and_recovers_like_one() -> None:
+    world = World(stand_in(2, recoveryPolicy="ServingGroupRecreate"))
+    world.settle()
+    before = {name: world.uid(name) for name in world.pod_names()}
+    world.crash("p-0-1")
+    world.settle()
+    assert {name for name in before if world.uid(name) != before[name]} == {"p-0", "p-0-1"}
+    world.scale(1)
+    world.settle()
+    assert world.pod_names() == ["p-0", "p-0-1"]
+    assert world.services() == ["p"]
+
+
+@pytest.mark.parametrize(
+    "roles", [[role("main")], [role("default", replicas=2)], [role("default"), role("other")]]
+)
+def test_only_one_replica_of_one_role_can_stand_in(roles: list[dict[str, Any]]) -> None:
+    document = stand_in()
+    document["spec"]["template"]["roles"] = roles
+    with pytest.raises(ProblemsError, match="one role, 'default', with one replica"):
+        parse_workload(document)

@@ -86,6 +86,8 @@ class Transport:
     async def __aexit__(self, *_: object) -> None:
         await self._calls.close()
         await self._watches.close()
+        # Broken-off TLS connections are gone a round of the loop later; a closed loop has none.
+        await asyncio.sleep(0)
 
     @property
     def outage(self) -> Outage:
@@ -184,7 +186,10 @@ class Transport:
             ) as response:
                 status = response.status
                 await self._check_watch(response, kind)
-                yield lines_of(response.content.iter_any())
+                try:
+                    yield lines_of(response.content.iter_any())
+                finally:
+                    _break_off(response)
         except _NETWORK as error:
             failure = unreachable(_reason(error, limits), kind)
             self._outage.failed(failure.problems[0])
@@ -279,3 +284,11 @@ def _reason(error: BaseException, limits: aiohttp.ClientTimeout) -> str:
     if isinstance(error, TimeoutError):
         return f"nothing came for {limits.sock_read:g} s; whether the call was done isn't known"
     return str(error) or type(error).__name__
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """End a watch that is left before its end: to close it in order TLS would wait for an answer,
+    longer than its loop may last."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()

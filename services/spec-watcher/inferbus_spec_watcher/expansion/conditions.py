@@ -26,6 +26,8 @@ class Obstacle(StrEnum):
     ARGUMENTS_UNRENDERABLE = "ArgumentsUnrenderable"
     FLAVOR_MISSING = "FlavorMissing"
     NAME_TAKEN = "NameTaken"
+    GROUPS_UNKNOWN = "GroupsUnknown"
+    """It isn't known yet what runs groups of pods on this cluster."""
     INVALID = "Invalid"
     CHILD_REFUSED = "ChildRefused"
 
@@ -47,6 +49,8 @@ class Doubt(StrEnum):
     """Flavors ask for different amounts; only those like the first are used."""
     SCALING_INERT = "ScalingInert"
     """Something was said about scaling that has no effect."""
+    GROUPS_UNATTENDED = "GroupsUnattended"
+    """The groups are a LeaderWorkerSet, whose controller isn't seen any more."""
     ARGUMENTS_INERT = "ArgumentsInert"
     """Arguments were given that never reach the engine."""
 

@@ -43,6 +43,12 @@ class Context:
         self.asked.add(key)
         return self._lookup(key)
 
+    def owns(self, key: ObjectKey) -> bool:
+        """Whether the object of a key is a child of the parent."""
+        found = self.find(key)
+        owners = (found or {}).get("metadata", {}).get("ownerReferences") or ()
+        return self.uid in [owner.get("uid") for owner in owners]
+
     def resource(self, model: type[ResourceT], kind: str, name: str) -> ResourceT | None:
         """A stored object of a kind, in the parent's namespace where kinds have one, typed.
 

@@ -16,6 +16,7 @@ from inferbus_contracts.resources.kinds import (
     LEADER_WORKER_SET,
     MODEL_BOOSTER,
     MODEL_ROUTE,
+    MODEL_SERVING,
     PLAYGROUND,
     key_of,
     kind_of,
@@ -48,8 +49,11 @@ _RENDERERS: Mapping[str, Callable[[Document, Context], Children]] = {
         typed(InferenceService, document), context
     ),
 }
-_PRIMARY = {PLAYGROUND: INFERENCE_SERVICE, INFERENCE_SERVICE: LEADER_WORKER_SET}
-"""The child without which a parent of this kind serves nothing."""
+_PRIMARY: Mapping[str, tuple[str, ...]] = {
+    PLAYGROUND: (INFERENCE_SERVICE,),
+    INFERENCE_SERVICE: (LEADER_WORKER_SET, MODEL_SERVING),
+}
+"""The kinds of the child without which a parent of this kind serves nothing."""
 
 
 def expand(document: Document, lookup: Lookup, settings: ExpansionSettings) -> Expansion | None:
@@ -113,8 +117,7 @@ def _taken(child: Document, context: Context) -> bool:
     Raises `BlockedError` when nothing can be served without the child.
     """
     key = key_of(child)
-    stored = context.find(key)
-    if stored is None or _is_owned(stored, context.uid):
+    if context.find(key) is None or context.owns(key):
         return False
     problem = Problem(
         code=ErrorCode.CONFLICT,
@@ -123,13 +126,8 @@ def _taken(child: Document, context: Context) -> bool:
         value=key.name,
         remedy="delete or rename one of the two",
     )
-    if key.kind == _PRIMARY.get(context.key.kind):
+    if key.kind in _PRIMARY.get(context.key.kind, ()):
         raise BlockedError(Obstacle.NAME_TAKEN, problem)
     doubt = Doubt.ROUTE_TAKEN if key.kind == MODEL_ROUTE else Doubt.NAME_TAKEN
     context.doubts.append((doubt, problem))
     return True
-
-
-def _is_owned(stored: Document, uid: str) -> bool:
-    owners = stored["metadata"].get("ownerReferences") or ()
-    return uid in [owner.get("uid") for owner in owners]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferbus_contracts.artifacts import Scheme
+from inferbus_contracts.errors import ErrorCode, Problem
 from inferbus_contracts.resources.annotations import (
     CREATED_AT,
     ENGINE,
@@ -20,14 +21,16 @@ from inferbus_contracts.resources.annotations import (
 from inferbus_contracts.resources.inference import MODEL_RUNNER, InferenceService
 from inferbus_contracts.resources.kinds import (
     CORE_SERVICE,
+    KINDS,
     LEADER_WORKER_SET,
     MODEL_ROUTE,
     MODEL_SERVER,
+    MODEL_SERVING,
 )
 from inferbus_contracts.resources.names import LABEL_LENGTH, is_dns1035_label
 from inferbus_contracts.resources.networking import InferenceEngine
 from inferbus_spec_watcher.expansion.claims import claimed_models, skips_loader
-from inferbus_spec_watcher.expansion.conditions import Doubt
+from inferbus_spec_watcher.expansion.conditions import BlockedError, Doubt, Obstacle
 from inferbus_spec_watcher.expansion.configuration import loader_image, scheduler_name
 from inferbus_spec_watcher.expansion.context import Context
 from inferbus_spec_watcher.expansion.engines import (
@@ -41,6 +44,7 @@ from inferbus_spec_watcher.expansion.leader_worker import PodChanges, leader_of,
 from inferbus_spec_watcher.expansion.manifests import derived_name, manifest, present
 from inferbus_spec_watcher.expansion.model_loader import UNLOADED_BY_REFERENCE, Loading
 from inferbus_spec_watcher.expansion.model_sources import ClaimedModel
+from inferbus_spec_watcher.expansion.native_groups import ANNOTATIONS, serving_spec
 from inferbus_spec_watcher.expansion.pod_annotations import pod_annotations
 from inferbus_spec_watcher.expansion.routing import RETRY
 
@@ -58,7 +62,7 @@ class Front:
     port: int
     served_model: str | None
     workload: str
-    """Name of the LeaderWorkerSet."""
+    """Name of the LeaderWorkerSet, or of the ModelServing that stands in for one."""
 
     @property
     def public_name(self) -> str:
@@ -86,8 +90,11 @@ def service_children(service: InferenceService, context: Context) -> list[dict[s
     )
     annotations = pod_annotations(front.port, front.served_model or front.public_name)
     spec = leader_worker_spec(service, changes, annotations)
-    workload = manifest(context, LEADER_WORKER_SET, front.workload, spec)
-    return [workload, *_core_service(front, context), *_routing(front, context)]
+    return [
+        _workload(front.workload, spec, context),
+        *_core_service(front, context),
+        *_routing(front, context),
+    ]
 
 
 def _front(service: InferenceService, main: ClaimedModel, context: Context) -> Front:
@@ -104,6 +111,44 @@ def _front(service: InferenceService, main: ClaimedModel, context: Context) -> F
         served_model=main.name if pulled else served_model(container, engine),
         workload=_workload_name(context.key.name, template.size),
     )
+
+
+def _workload(name: str, spec: dict[str, Any], context: Context) -> dict[str, Any]:
+    """The object that runs the groups: of the kind that somebody runs here."""
+    kind = _kind_of_groups(name, context)
+    if kind == LEADER_WORKER_SET:
+        return manifest(context, kind, name, spec)
+    return manifest(context, kind, name, serving_spec(spec), annotations=ANNOTATIONS)
+
+
+def _kind_of_groups(name: str, context: Context) -> str:
+    """The kind that the groups have, or get: to change it would start every pod anew."""
+    namespace = context.key.namespace
+    if context.settings.keeps_groups:
+        if context.owns(KINDS[LEADER_WORKER_SET].key(name, namespace)):
+            _warn_where_nobody_runs_them(name, context)
+            return LEADER_WORKER_SET
+        if context.owns(KINDS[MODEL_SERVING].key(name, namespace)):
+            return MODEL_SERVING
+    if context.settings.groups is None:
+        problem = Problem(
+            code=ErrorCode.RULE_BROKEN,
+            message="it isn't known yet whether a controller of LeaderWorkerSets is there",
+            object=str(context.key),
+            remedy="nothing to do unless it stays so: the spec-watcher's readiness says why",
+        )
+        raise BlockedError(Obstacle.GROUPS_UNKNOWN, problem)
+    return context.settings.groups
+
+
+def _warn_where_nobody_runs_them(name: str, context: Context) -> None:
+    if context.settings.groups == MODEL_SERVING:
+        context.doubt(
+            Doubt.GROUPS_UNATTENDED,
+            "spec.workloadTemplate",
+            f"nothing shows that the controller of LeaderWorkerSet {name} still runs",
+            "start it again, or delete the LeaderWorkerSet: the platform then runs the groups",
+        )
 
 
 def _workload_name(name: str, size: int) -> str:

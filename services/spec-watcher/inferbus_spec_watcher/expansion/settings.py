@@ -6,7 +6,7 @@ Invariant: two instances with equal settings expand alike; nothing else of the s
 from dataclasses import dataclass
 
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.kinds import CONFIG_MAP
+from inferbus_contracts.resources.kinds import CONFIG_MAP, LEADER_WORKER_SET
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,11 @@ class ExpansionSettings:
         CONFIG_MAP, "llmaz-system", "llmaz-global-config"
     )
     """llmaz's own configuration; what it says wins over loader image and scheduler name."""
+    groups: str | None = LEADER_WORKER_SET
+    """The kind whose objects run the groups of an inference Service; None while it isn't known
+    which there is somebody for."""
+    keeps_groups: bool = True
+    """Groups that are there already go on as the kind that they are."""
     engine_startup_seconds: int = 3600
     """How long an engine may load before it is started anew; whole tens of seconds."""
     hpa_max_cap: int = 100

@@ -12,6 +12,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import (
     INFERENCE_SERVICE,
     LEADER_WORKER_SET,
+    MODEL_SERVING,
     PLAYGROUND,
 )
 from inferbus_shared.objects.picture import StoredObject
@@ -20,9 +21,16 @@ from inferbus_spec_watcher.status.part import StatusPart
 from inferbus_spec_watcher.status.view import View
 from inferbus_spec_watcher.status.workloads import AVAILABLE, count, is_available
 
-_CHILD = {PLAYGROUND: INFERENCE_SERVICE, INFERENCE_SERVICE: LEADER_WORKER_SET}
-_SELECTOR = {PLAYGROUND: "selector", INFERENCE_SERVICE: "hpaPodSelector"}
-"""Where the child's status holds the selector of its pods."""
+_CHILDREN = {
+    PLAYGROUND: (INFERENCE_SERVICE,),
+    INFERENCE_SERVICE: (LEADER_WORKER_SET, MODEL_SERVING),
+}
+_SELECTOR = {
+    INFERENCE_SERVICE: "selector",
+    LEADER_WORKER_SET: "hpaPodSelector",
+    MODEL_SERVING: "labelSelector",
+}
+"""Where a child's status holds the selector of its pods."""
 
 
 def inference_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPart | None:
@@ -30,18 +38,20 @@ def inference_status(key: ObjectKey, stored: StoredObject, view: View) -> Status
     verdict = view.verdict_on(key, stored)
     if verdict is None:
         return None
-    children = [
-        child
+    found = {
+        one: child
         for one in view.children(stored.uid)
-        if one.kind == _CHILD[key.kind] and (child := view.get(one)) is not None
-    ]
+        if one.kind in _CHILDREN[key.kind] and (child := view.get(one)) is not None
+    }
+    children = list(found.values())
     told = {one.type for one in verdict.conditions}
     conditions = (
         *(one for one in _progress(key.kind, stored, children) if one.type not in told),
         *verdict.conditions,
     )
     selectors = [
-        str((child.object.get("status") or {}).get(_SELECTOR[key.kind]) or "") for child in children
+        str((child.object.get("status") or {}).get(_SELECTOR[one.kind]) or "")
+        for one, child in found.items()
     ]
     fields = {
         "replicas": sum(count(child, "replicas") for child in children),
