@@ -14,9 +14,12 @@ def canonical_json(value: Any) -> bytes:
 
     Raises `ValueError` for NaN or an infinity and `TypeError` for a type JSON doesn't have.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    return _ENCODER.encode(value).encode()
+
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def digest_bytes(data: bytes) -> str:

@@ -49,6 +49,11 @@ class Orders:
         self._thawed_ms: dict[ObjectKey, int] = {}
         self._approved: dict[ObjectKey, ControlApproved] = {}
 
+    @property
+    def any_freeze(self) -> bool:
+        """Whether anything was ever frozen; False: `freeze` finds nothing, whatever the target."""
+        return bool(self._frozen)
+
     def take(self, scope: ObjectKey, order: Order, time_ms: int) -> None:
         """Fold one order in; they may come in any order."""
         if isinstance(order, ControlFrozen):

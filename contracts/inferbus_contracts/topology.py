@@ -184,7 +184,11 @@ def _event_streams() -> tuple[StreamSpec, ...]:
     )
     return (
         StreamSpec(
-            name=Stream.FACTS, subjects=subjects(Stream.FACTS), max_age_seconds=14 * DAY, share=0.12
+            name=Stream.FACTS,
+            subjects=subjects(Stream.FACTS),
+            max_age_seconds=14 * DAY,
+            atomic=True,
+            share=0.12,
         ),
         StreamSpec(
             name=Stream.TELEMETRY,

@@ -6,6 +6,7 @@ Settings that all services share carry the prefix `INFERBUS_` alone.
 """
 
 import socket
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -14,6 +15,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
 from inferbus_contracts.services import Service
+
+
+class SubstrateName(StrEnum):
+    """What a service that touches pods and objects works on."""
+
+    PROCESSES = "processes"
+    """The objects bucket and the node agent of one machine."""
+    KUBERNETES = "kubernetes"
+    """An API server."""
 
 
 class BusSettings(BaseSettings):

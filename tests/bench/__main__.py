@@ -19,6 +19,7 @@ from tests.bench import (
     decisions,
     footprint,
     kube_reconciler,
+    kube_watcher,
     router,
     router_kills,
     scrape,
@@ -45,6 +46,7 @@ MEASUREMENTS = (
     Measurement(name="decisions", measure=decisions.measure),
     Measurement(name="azure-trace", measure=azure_trace.measure, noisy=False),
     Measurement(name="kube-reconciler", measure=kube_reconciler.measure),
+    Measurement(name="kube-watcher", measure=kube_watcher.measure),
     Measurement(name="scrape", measure=scrape.measure),
 )
 

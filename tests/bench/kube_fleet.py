@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from inferbus_contracts.services import Service
+from tests.bench.processes import cpu_seconds
 from tests.support.kube_fleet import serving
 from tests.support.nats import NatsServer
 
 NAMESPACE = "default"
 QUIET_SECONDS = 0.5
+IDLE_SHARE = 0.06
+"""Of one CPU: what heartbeats and the page with metrics take."""
 START_SECONDS = 30.0
 AT_ONCE = 32
 """Calls under way at a time: as many as the reconciler's by default."""
@@ -62,9 +66,10 @@ def _told(file: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ReconcilerProcess:
-    """One run of the service."""
+class ServiceProcess:
+    """One run of a service on the fake."""
 
+    service: Service
     pid: int
     port: int
 
@@ -77,13 +82,9 @@ class ReconcilerProcess:
                 lines = page.read().decode().splitlines()
         except OSError:
             return 0.0
-        full = f"inferbus_workload_reconciler_{name}"
+        full = f"inferbus_{self.service.value.replace('-', '_')}_{name}"
         found = [line for line in lines if line.startswith((f"{full}{{", f"{full} "))]
         return sum(float(line.rpartition(" ")[2]) for line in found)
-
-    def passes(self) -> float:
-        """How many passes it made."""
-        return self.metric("pass_seconds_count")
 
     def memory_mb(self) -> float:
         """Its proportional set size."""
@@ -91,32 +92,34 @@ class ReconcilerProcess:
         line = next(one for one in rollup.splitlines() if one.startswith("Pss:"))
         return int(line.split()[1]) * 1024 / 1e6
 
-    async def is_quiet(self) -> bool:
-        """Whether nothing is looked at any more."""
-        before = self.passes()
+    async def is_idle(self) -> bool:
+        """Whether it takes next to nothing of the CPU."""
+        before = cpu_seconds(self.pid)
         await asyncio.sleep(QUIET_SECONDS)
-        return before == self.passes() > 0
+        return cpu_seconds(self.pid) - before <= QUIET_SECONDS * IDLE_SHARE
 
 
 @contextlib.contextmanager
-def reconciler_process(nats: NatsServer, fake: FakeProcess) -> Iterator[ReconcilerProcess]:
-    """The service on the fake and on this bus."""
+def service_process(
+    nats: NatsServer, fake: FakeProcess, service: Service
+) -> Iterator[ServiceProcess]:
+    """A service on the fake and on this bus."""
     with tempfile.TemporaryDirectory(prefix="inferbus-token-") as folder:
         file = Path(folder) / "token"
         file.write_text(fake.token)
         port = _free_port()
         environment = {
             **nats.environment("bench"),
-            "INFERBUS_WORKLOAD_RECONCILER_SUBSTRATE": "kubernetes",
-            "INFERBUS_WORKLOAD_RECONCILER_HTTP_PORT": str(port),
+            f"{service.setting_prefix}SUBSTRATE": "kubernetes",
+            f"{service.setting_prefix}HTTP_PORT": str(port),
             "INFERBUS_KUBE_SERVER": fake.url,
             "INFERBUS_KUBE_TOKEN_FILE": str(file),
         }
-        binary = Path(sys.executable).parent / "inferbus-workload-reconciler"
+        binary = Path(sys.executable).parent / f"inferbus-{service.value}"
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen([binary], env=environment, stderr=log)
         try:
-            yield ReconcilerProcess(process.pid, port)
+            yield ServiceProcess(service, process.pid, port)
         finally:
             process.terminate()
             process.wait()

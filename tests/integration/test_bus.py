@@ -14,8 +14,9 @@ from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.follow import Follower, Start
 from inferbus_shared.bus.jetstream import api
-from inferbus_shared.bus.messages import Received
+from inferbus_shared.bus.messages import Outgoing, Received
 from inferbus_shared.bus.observer import Observer
+from inferbus_shared.bus.store import Stored
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
 
@@ -126,6 +127,44 @@ async def test_an_observer_writes_changes_only_and_remembers_across_restarts(
             await observer.observe(KEY, "u", changed(name))
             running.cancel()
             assert await messages(nats_server, "FACTS") == stored
+
+
+class LateBus(Bus):
+    """Learns that an event is stored only once `answer` is set."""
+
+    def __init__(self, bus: Bus) -> None:
+        super().__init__(bus.connection, bus.clock)
+        self.answer = asyncio.Event()
+
+    async def publish(self, message: Outgoing) -> Stored:
+        stored = await super().publish(message)
+        await self.answer.wait()
+        return stored
+
+
+async def test_an_observer_that_is_answered_late_knows_what_others_said_since(
+    nats_server: NatsServer,
+) -> None:
+    async with (
+        nats_server.bus(Service.SPEC_WATCHER, "late") as bus,
+        nats_server.bus(Service.SPEC_WATCHER, "other") as others,
+    ):
+        late = LateBus(bus)
+        observer, other = Observer(late, "spec.changed"), Observer(others, "spec.changed")
+        running = [asyncio.create_task(one.run()) for one in (observer, other)]
+        await asyncio.gather(observer.ready(), other.ready())
+        waiting = asyncio.create_task(observer.observe(KEY, "u", changed("a")))
+        await eventually(lambda: other.last(KEY) == changed("a"))
+        await other.observe(KEY, "u", changed("b"))
+        await eventually(lambda: observer.last(KEY) == changed("b"))
+        late.answer.set()
+        assert await waiting is not None
+        assert observer.last(KEY) == changed("b")
+        assert await observer.observe(KEY, "u", changed("b")) is None
+        await other.observe(KEY, "u", changed("c"))
+        await eventually(lambda: observer.last(KEY) == changed("c"))
+        for task in running:
+            task.cancel()
 
 
 async def test_publishing_twice_under_one_id_stores_one(nats_server: NatsServer) -> None:

@@ -12,7 +12,7 @@ from inferbus_contracts.subjects import subject
 from inferbus_contracts.topology import bucket_subject, timer_subject, topology
 from inferbus_shared.bus.jetstream import api
 from tests.support.eventually import eventually
-from tests.support.nats import NODES, NatsServer
+from tests.support.nats import NODES, NatsServer, heard
 
 KEY = ObjectKey("ModelServing", "default", "m")
 USERS = [service for service in Service if service is not Service.PROVISIONER]
@@ -125,7 +125,7 @@ async def test_the_server_refuses_what_is_not_the_services_own(
     subscriptions = foreign_subscriptions(service)
     for name in subscriptions:
         await client.subscribe(name)
-    await client.flush()
+    await heard(client)
     expected = {name.lower() for name in (*publishes, *subscriptions)}
 
     def accepted() -> set[str]:
@@ -147,6 +147,6 @@ async def test_replies_reach_only_the_one_who_asked(nats_server: NatsServer) -> 
             await message.respond(b"here")  # type: ignore[attr-defined]
 
         await server.client.subscribe(served, cb=answer)
-        await server.client.flush()
+        await heard(server.client)
         reply = await asker.request(served, b"", timeout=5)
         assert reply.data == b"here"

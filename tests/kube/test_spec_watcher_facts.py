@@ -85,4 +85,4 @@ async def test_a_status_is_written_once_and_is_no_news(cluster: Cluster) -> None
         now = await cluster.calls.get(place("ModelServing", cluster.namespace, "chat"))
         assert now.revision == written.revision != version
         assert now.body["status"]["replicas"] == 2
-        assert await has_facts(cluster.nats, cluster.namespace, 2)
+        await eventually(lambda: has_facts(cluster.nats, cluster.namespace, 2))

@@ -16,11 +16,11 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import POD
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.objects.client import ObjectClient
-from inferbus_shared.processes.identity import ProcessIdentity, alive, read_identity
+from inferbus_shared.processes.identity import ProcessIdentity
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger, contradictions, read_ledger
 from tests.support.load import Load
-from tests.support.platform import Platform, model_manifests
+from tests.support.platform import Platform, engines, model_manifests
 
 QUICK = {"INFERBUS_METRICS_COLLECTOR_INTERVAL_SECONDS": "1"}
 """Settings with which load is noticed within a second."""
@@ -169,13 +169,3 @@ async def fleet_on(platform: Platform) -> AsyncIterator[Fleet]:
     """The fleet, seen by the user of the command line."""
     async with platform.bus() as bus:
         yield Fleet(platform, bus)
-
-
-def engines(platform: Platform) -> dict[str, list[ProcessIdentity]]:
-    """The living container processes by the uid of their pod."""
-    found: dict[str, list[ProcessIdentity]] = {}
-    for path in platform.directory.pods.glob("*/containers/*/*.identity.json"):
-        identity = read_identity(path)
-        if identity is not None and alive(identity):
-            found.setdefault(path.parents[2].name, []).append(identity)
-    return found

@@ -21,9 +21,9 @@ from inferbus_contracts.topology import inbox_stream
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.processes.identity import ProcessIdentity, identify, send_signal
-from tests.scenario.fleet import PATIENCE_SECONDS, engines, fleet_manifests, fleet_on
+from tests.scenario.fleet import PATIENCE_SECONDS, fleet_manifests, fleet_on
 from tests.support.eventually import eventually
-from tests.support.platform import Platform, model_manifests, running_platform
+from tests.support.platform import Platform, engines, model_manifests, running_platform
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

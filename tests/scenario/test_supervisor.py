@@ -11,10 +11,10 @@ from inferbus_cli.platform.overview import SUPERVISOR
 from inferbus_cli.platform.policy_restarts import delay
 from inferbus_shared.processes.identity import ProcessIdentity, alive, identify
 from tests.bench.processes import ProcessUse, platform_processes
-from tests.scenario.fleet import PATIENCE_SECONDS, engines
+from tests.scenario.fleet import PATIENCE_SECONDS
 from tests.support.eventually import eventually
 from tests.support.load import running_load
-from tests.support.platform import Platform, model_manifests, running_platform
+from tests.support.platform import Platform, engines, model_manifests, running_platform
 
 pytestmark = pytest.mark.slow
 

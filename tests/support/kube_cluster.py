@@ -10,11 +10,14 @@ import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import aiohttp
+
 from tests.support.kube_calls import Answer, KubeCalls, path_of
 from tests.support.kube_garbage import GarbageCollector
 
 Document = dict[str, Any]
 
+LAST_STEP_SECONDS = 5.0
 NOW = "2026-01-01T00:00:00Z"
 """The time of every transition: which one it is, is no matter of these tests."""
 
@@ -67,20 +70,28 @@ class KubeCluster:
 
     @contextlib.asynccontextmanager
     async def playing(self, pause_seconds: float = 0.02) -> AsyncIterator["KubeCluster"]:
-        """Step again and again in the background, also over a server that is away for a while."""
-        task = asyncio.create_task(self._play(pause_seconds))
+        """Step again and again in the background, also over a server that is away for a while.
+
+        In the end the step that is under way is finished, unless the server doesn't answer.
+        """
+        over = asyncio.Event()
+        task = asyncio.create_task(self._play(over, pause_seconds))
         try:
             yield self
         finally:
+            over.set()
+            await asyncio.wait([task], timeout=LAST_STEP_SECONDS)
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _play(self, pause_seconds: float) -> None:
-        while True:
-            with contextlib.suppress(OSError, TimeoutError, KeyError):
+    async def _play(self, over: asyncio.Event, pause_seconds: float) -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError, TimeoutError, KeyError, aiohttp.ClientError):
                 await self.step()
-            await asyncio.sleep(pause_seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_seconds):
+                    await over.wait()
 
     async def schedule(self) -> int:
         """Bind every pod that is on no node."""

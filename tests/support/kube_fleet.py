@@ -66,7 +66,7 @@ def serving(
     }
 
 
-async def announce(bus: Bus, document: Mapping[str, Any]) -> None:
+def fact_of(document: Mapping[str, Any]) -> SpecChanged:
     """What the spec-watcher says of an object."""
     metadata = document["metadata"]
     known = {name: metadata[name] for name in ("name", "namespace", "uid", "generation")}
@@ -76,16 +76,21 @@ async def announce(bus: Bus, document: Mapping[str, Any]) -> None:
         "metadata": known,
         "spec": document["spec"],
     }
-    key = ObjectKey(document["kind"], metadata["namespace"], metadata["name"])
-    fact = SpecChanged(
+    return SpecChanged(
         uid=metadata["uid"],
         generation=metadata["generation"],
         digest=digest(body),
         object=body,
         changed_by="test",
     )
+
+
+async def announce(bus: Bus, document: Mapping[str, Any]) -> None:
+    """Say it."""
+    metadata = document["metadata"]
+    key = ObjectKey(document["kind"], metadata["namespace"], metadata["name"])
     id_ = f"{key}-{metadata['uid']}-{metadata['generation']}"
-    await bus.publish(bus.event(fact, key, id=id_))
+    await bus.publish(bus.event(fact_of(document), key, id=id_))
 
 
 class KubeFleet:
@@ -141,7 +146,7 @@ class KubeFleet:
         path = path_of("pods", self.namespace, name)
         if "deletionTimestamp" in pod["metadata"]:
             await self.calls.delete(path, {"gracePeriodSeconds": 0})
-        elif name not in unready and not _is_ready(pod):
+        elif name not in unready and not is_ready(pod):
             await self.set_status(name, "Running", ready=True)
 
     async def set_status(self, name: str, phase: str, *, ready: bool) -> None:
@@ -167,6 +172,7 @@ class KubeFleet:
         await self.calls.delete(path, {"gracePeriodSeconds": 0})
 
 
-def _is_ready(pod: Document) -> bool:
+def is_ready(pod: Document) -> bool:
+    """Whether a pod is Ready."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -18,8 +18,9 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.kube.settings import KubeSettings
+from inferbus_shared.settings import SubstrateName
 from inferbus_spec_watcher.main import serve
-from inferbus_spec_watcher.settings import SpecWatcherSettings, SubstrateName
+from inferbus_spec_watcher.settings import SpecWatcherSettings
 from tests.fakes.kubernetes.crds import leader_worker_set_definition
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer

@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+from nats.aio.client import Client
+
 from inferbus_contracts.services import Service
 from inferbus_contracts.topology import topology
 from inferbus_shared.bus.bus import Bus
@@ -126,6 +128,15 @@ class NatsServer:
     async def provision(self) -> Report:
         async with self.connection() as connection:
             return await provision(connection, topology(NODES), self.storage_bytes)
+
+
+async def heard(client: Client) -> None:
+    """Return once the server has dealt with all that was sent.
+
+    The client's own flush pings ahead of what it has yet to write: only a second one comes after.
+    """
+    await client.flush()
+    await client.flush()
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.provision import read_anchor
 from inferbus_shared.clock import SystemClock
+from inferbus_shared.processes.identity import ProcessIdentity, alive, read_identity
 
 COMMAND = Path(sys.executable).parent / "inferbus"
 COMMAND_SECONDS = 120
@@ -168,6 +169,16 @@ def running_platform(
         finally:
             if platform.directory.state_file.exists():
                 platform.down()
+
+
+def engines(platform: Platform) -> dict[str, list[ProcessIdentity]]:
+    """The living container processes by the uid of their pod."""
+    found: dict[str, list[ProcessIdentity]] = {}
+    for path in platform.directory.pods.glob("*/containers/*/*.identity.json"):
+        identity = read_identity(path)
+        if identity is not None and alive(identity):
+            found.setdefault(path.parents[2].name, []).append(identity)
+    return found
 
 
 def model_manifests(

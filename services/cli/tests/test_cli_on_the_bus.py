@@ -40,7 +40,7 @@ def write(folder: Path, **documents: str) -> Path:
 
 async def test_objects_from_manifest_to_deletion(platform: Platform, tmp_path: Path) -> None:
     folder = write(tmp_path / "m", a=SERVING, b=ROUTE)
-    with running(platform.server, "spec-watcher"):
+    async with running(platform.server, Service.SPEC_WATCHER):
         tried = await platform.run("apply", "-f", folder, "--dry-run")
         assert tried.out == (
             "modelserving/chat created (dry run)\nmodelroute/chat created (dry run)\n"
@@ -90,7 +90,7 @@ async def test_a_unit_is_stored_whole_or_not_at_all(platform: Platform, tmp_path
     folder = write(tmp_path / "m", a=SERVING, b=BINDING, c=SECRET)
     platform.directory.mkdir(parents=True)
     (platform.directory / "platform.json").write_text('{"nats_port": 1, "router_port": 2}')
-    with running(platform.server, "spec-watcher"):
+    async with running(platform.server, Service.SPEC_WATCHER):
         refused = await platform.run("apply", "-f", folder)
         assert refused.code == 2
         assert f"{folder / 'b.yaml'}:7: AutoscalingPolicyBinding/default/chat: " in refused.err
@@ -133,7 +133,7 @@ async def resolve(bus: Bus, uid: str, status: ConditionStatus) -> None:
 
 async def test_apply_waits_until_all_of_it_serves(platform: Platform, tmp_path: Path) -> None:
     folder = write(tmp_path / "m", a=SERVING, b=ROUTE)
-    with running(platform.server, "spec-watcher"):
+    async with running(platform.server, Service.SPEC_WATCHER):
         applied = await platform.run("apply", "-f", folder, "-o", "json")
         serving, route = (one["uid"] for one in json.loads(applied.out))
         async with (
@@ -198,7 +198,7 @@ async def test_decisions_are_explained_replayed_and_verified(platform: Platform)
             decision_id=ids[-1], outcome=ApplyOutcome.CONFLICT, replicas=2, generation=9, uid="u"
         )
         await reconciler.publish(reconciler.event(answer, CHAT, id="answer-1"))
-        with running(platform.server, "console"):
+        async with running(platform.server, Service.CONSOLE):
             told = await platform.run("why", "chat")
             assert told.code == 0, told.err
             assert ids[-1] in told.out
@@ -275,7 +275,7 @@ async def test_a_poison_event_is_shown_and_hides_no_other(platform: Platform) ->
 
 async def test_orders_become_events_that_tap_shows(platform: Platform, tmp_path: Path) -> None:
     folder = write(tmp_path / "m", a=SERVING)
-    with running(platform.server, "spec-watcher", "console"):
+    async with running(platform.server, Service.SPEC_WATCHER, Service.CONSOLE):
         assert (await platform.run("apply", "-f", folder)).code == 0
         async with platform.server.bus(Service.WORKLOAD_RECONCILER) as reconciler:
             await observe(reconciler, "u", 2)

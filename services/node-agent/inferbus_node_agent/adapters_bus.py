@@ -2,8 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from inferbus_contracts.api.objects import Preconditions
 from inferbus_contracts.artifacts import artifact_digest, artifact_key, parse_model_uri
@@ -13,7 +12,7 @@ from inferbus_contracts.events.model import ModelFailed, ModelReady
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import CONFIG_MAP
 from inferbus_node_agent.policy_environment import SourceKind, SourceName
-from inferbus_node_agent.ports import Document, PodApplied, PodNews, PodRemoved, PodSnapshot
+from inferbus_node_agent.ports import Document
 from inferbus_shared.bus.messages import Received
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture, shown
@@ -21,39 +20,28 @@ from inferbus_shared.objects.secrets import SecretFiles
 
 
 class BusPods:
-    """A `PodSource`: the pod objects that are bound to one node."""
+    """A `PodPicture` of the objects bucket."""
 
-    def __init__(self, picture: ObjectPicture, node: str) -> None:
+    def __init__(self, picture: ObjectPicture) -> None:
         """`picture` holds pods."""
         self._picture = picture
-        self._node = node
-        self._uids: dict[ObjectKey, str] = {}
-        self._news: asyncio.Queue[PodNews] = asyncio.Queue()
 
-    async def watch(self) -> AsyncIterator[PodNews]:
-        """A snapshot, then changes."""
+    async def ready(self) -> None:
+        """Wait until the picture is complete."""
         await self._picture.ready()
-        documents = []
-        for key, stored in self._picture.items():
-            if self._is_here(stored.object):
-                self._uids[key] = stored.uid
-                documents.append(shown(stored))
-        self._picture.on_change(self._changed)
-        yield PodSnapshot(documents)
-        while True:
-            yield await self._news.get()
 
-    def _changed(self, key: ObjectKey) -> None:
-        before = self._uids.pop(key, None)
+    def on_change(self, listener: Callable[[ObjectKey], None]) -> None:
+        """Call back with the key of every pod that changed or went."""
+        self._picture.on_change(listener)
+
+    def pods(self) -> Iterable[tuple[ObjectKey, Document]]:
+        """All of them."""
+        return ((key, shown(stored)) for key, stored in self._picture.items())
+
+    def pod(self, key: ObjectKey) -> Document | None:
+        """One; None when there is none."""
         stored = self._picture.get(key)
-        if before is not None and (stored is None or stored.uid != before):
-            self._news.put_nowait(PodRemoved(before))
-        if stored is not None and self._is_here(stored.object):
-            self._uids[key] = stored.uid
-            self._news.put_nowait(PodApplied(shown(stored)))
-
-    def _is_here(self, document: Mapping[str, Any]) -> bool:
-        return bool(document.get("spec", {}).get("nodeName") == self._node)
+        return None if stored is None else shown(stored)
 
 
 class BusStatuses:

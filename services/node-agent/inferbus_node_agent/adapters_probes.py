@@ -198,8 +198,17 @@ async def _execute(command: Sequence[str], process_id: int | None) -> str:
         if running.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
-            await running.wait()
+            await _reaped(running)
     return "" if code == 0 else f"{command[0]} ended with code {code}"
+
+
+async def _reaped(process: asyncio.subprocess.Process) -> None:
+    """Wait for a killed process, even if that is cancelled again: it takes milliseconds, and a
+    process that nobody has waited for outlives the event loop."""
+    waiting = asyncio.ensure_future(process.wait())
+    while not waiting.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(waiting)
 
 
 def _environment(block: bytes) -> dict[bytes, bytes]:

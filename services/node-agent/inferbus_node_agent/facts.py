@@ -84,6 +84,14 @@ class PreStopFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class TermSent:
+    """The attempt was sent SIGTERM."""
+
+    container: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class PodOrphaned:
     """The pod's object is gone without having been marked for deletion."""
 
@@ -97,5 +105,6 @@ Fact = (
     | ContainerLost
     | ProbeAnswered
     | PreStopFinished
+    | TermSent
     | PodOrphaned
 )

@@ -1,22 +1,22 @@
 """Wires the node agent: settings and adapters in, an agent that can be run out.
 
-`main` gives it the bus; another caller of `build_agent` says where pods come from and where their
-status goes, see `ports`.
+`main` gives it the bus or an API server, as the setting `substrate` says; another caller of
+`build_agent` says where pods come from and where their status goes, see `ports`.
 """
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from inferbus_contracts.resources.kinds import POD
 from inferbus_contracts.services import Service
 from inferbus_node_agent.adapters_bus import BusConfigs, BusModels, BusPods, BusStatuses
 from inferbus_node_agent.adapters_probes import SocketProber
 from inferbus_node_agent.adapters_processes import ForkServerAddress, ProcessRuntime
+from inferbus_node_agent.bound_pods import BoundPods
 from inferbus_node_agent.effects import Effects
 from inferbus_node_agent.handlers import AgentConfig, NodeAgent
 from inferbus_node_agent.policy_environment import NodeFacts
-from inferbus_node_agent.ports import ConfigSource, ModelGate, PodSource, StatusSink
+from inferbus_node_agent.ports import Outside
 from inferbus_node_agent.preparation import NodeContext, Preparation
 from inferbus_node_agent.run_folder import RunFolder
 from inferbus_node_agent.settings import NodeAgentSettings
@@ -27,6 +27,7 @@ from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture
 from inferbus_shared.objects.secrets import SecretFiles
 from inferbus_shared.processes.addresses import Subnet, SubnetClaim, claim_subnet
+from inferbus_shared.settings import SubstrateName
 
 HOST_ADDRESS = "127.0.0.1"
 FOLDED = ("model.ready", "model.failed")
@@ -39,22 +40,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def serve(runtime: Runtime[NodeAgentSettings]) -> None:
-    """Run the pods that the bus binds to this node."""
-    settings, bus = runtime.settings, runtime.bus
+    """Run the pods that the objects bucket or the API server binds to this node."""
+    settings = runtime.settings
     claim = subnet_of(settings)
-    picture = ObjectPicture(bus, POD)
-    client = ObjectClient(bus, manager=Service.NODE_AGENT.value)
     models = BusModels(settings.node)
     await fold(runtime, FOLDED, models.take)
+    if settings.substrate is SubstrateName.KUBERNETES:
+        # Imported where it is needed: on one machine nobody pays for a Kubernetes client.
+        from inferbus_node_agent.wiring_kubernetes import cluster
+
+        outside = await cluster(runtime, node_facts(settings.node), models)
+    else:
+        outside = _platform(runtime, models)
+    agent = build_agent(settings, claim.subnet, outside, runtime.bus.clock)
+    runtime.background(_held(agent, claim), "agent")
+
+
+def _platform(runtime: Runtime[NodeAgentSettings], models: BusModels) -> Outside:
+    settings, bus = runtime.settings, runtime.bus
+    picture = ObjectPicture(bus, POD)
+    client = ObjectClient(bus, manager=Service.NODE_AGENT.value)
     runtime.background(picture.run(), "pods")
-    outside = Outside(
-        source=BusPods(picture, settings.node),
+    return Outside(
+        source=BoundPods(BusPods(picture), settings.node),
         sink=BusStatuses(client),
         configs=BusConfigs(client, SecretFiles(settings.secrets_directory)),
         models=models,
     )
-    agent = build_agent(settings, claim.subnet, outside, bus.clock)
-    runtime.background(_held(agent, claim), "agent")
 
 
 async def _held(agent: NodeAgent, claim: SubnetClaim) -> None:
@@ -64,16 +76,6 @@ async def _held(agent: NodeAgent, claim: SubnetClaim) -> None:
     finally:
         if claim.lock is not None:
             claim.lock.close()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
-    """The adapters to everything but this machine."""
-
-    source: PodSource
-    sink: StatusSink
-    configs: ConfigSource
-    models: ModelGate
 
 
 def build_agent(
@@ -88,7 +90,7 @@ def build_agent(
     runtime = ProcessRuntime(folder, server, clock)
     context = NodeContext(
         mode=settings.engines,
-        node=_node_facts(settings.node),
+        node=node_facts(settings.node),
         volumes=directory / "volumes",
         environment=os.environ,
     )
@@ -114,6 +116,7 @@ def subnet_of(settings: NodeAgentSettings) -> SubnetClaim:
     return claim_subnet(settings.directory)
 
 
-def _node_facts(name: str) -> NodeFacts:
+def node_facts(name: str) -> NodeFacts:
+    """What this machine says of itself."""
     pages, page_bytes = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return NodeFacts(name, HOST_ADDRESS, os.cpu_count() or 1, pages * page_bytes)

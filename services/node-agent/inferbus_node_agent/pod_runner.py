@@ -27,7 +27,7 @@ from inferbus_node_agent.actions import (
 from inferbus_node_agent.alarms import Alarms
 from inferbus_node_agent.core import advance
 from inferbus_node_agent.effects import Effects
-from inferbus_node_agent.facts import Fact, PodPrepared, PrepareFailed
+from inferbus_node_agent.facts import Fact, PodPrepared, PrepareFailed, TermSent
 from inferbus_node_agent.plan import PodPlan, Timing
 from inferbus_node_agent.pods import Pod
 from inferbus_node_agent.policy_facts import fold
@@ -158,6 +158,8 @@ class PodRunner:
             case Terminate():
                 self._end_hook(action.container)
                 around.runtime.terminate(self._attempt(action.container, action.attempt))
+                sent = TermSent(action.container, action.attempt)
+                asyncio.get_running_loop().call_soon(self.tell, (sent,))
             case Kill():
                 self._end_hook(action.container)
                 around.runtime.kill(self._attempt(action.container, action.attempt))

@@ -32,11 +32,18 @@ def resume(state: PodState) -> PodState:
     return replace(state, containers=containers, probes={}, preparing=False, finalising=False)
 
 
+_AGAIN: Mapping[StopStep, StopStep] = {
+    StopStep.PRE_STOP: StopStep.REQUESTED,
+    StopStep.TERMINATE: StopStep.PRE_STOP_DONE,
+}
+"""From where a stop goes on whose step was begun and isn't known to be done."""
+
+
 def _resumed(container: ContainerState) -> ContainerState:
     stopping = container.stopping
-    if stopping is None or stopping.step is not StopStep.PRE_STOP:
+    if stopping is None or stopping.step not in _AGAIN:
         return container
-    return replace(container, stopping=replace(stopping, step=StopStep.REQUESTED))
+    return replace(container, stopping=replace(stopping, step=_AGAIN[stopping.step]))
 
 
 def adoption_facts(

@@ -135,14 +135,26 @@ def _probe(plan: PodPlan, name: str, kind: ProbeKind) -> ProbePlan | None:
 def _pre_stop_finished(
     _: PodPlan, state: PodState, fact: facts.PreStopFinished, __: Timing
 ) -> PodState:
+    return _stepped(state, fact, StopStep.PRE_STOP, StopStep.PRE_STOP_DONE)
+
+
+def _term_sent(_: PodPlan, state: PodState, fact: facts.TermSent, __: Timing) -> PodState:
+    return _stepped(state, fact, StopStep.TERMINATE, StopStep.TERMINATED)
+
+
+def _stepped(
+    state: PodState,
+    fact: facts.PreStopFinished | facts.TermSent,
+    before: StopStep,
+    after: StopStep,
+) -> PodState:
+    """The stop of the current attempt one step on, if it is where the fact found it."""
     container = state.of(fact.container)
     stopping = container.stopping
-    if stopping is None or stopping.step is not StopStep.PRE_STOP:
+    if stopping is None or stopping.step is not before or fact.attempt != container.attempt:
         return state
-    if fact.attempt != container.attempt:
-        return state
-    finished = replace(stopping, step=StopStep.PRE_STOP_DONE)
-    return state.with_container(fact.container, replace(container, stopping=finished))
+    stepped = replace(container, stopping=replace(stopping, step=after))
+    return state.with_container(fact.container, stepped)
 
 
 def _orphaned(_: PodPlan, state: PodState, __: facts.PodOrphaned, ___: Timing) -> PodState:
@@ -158,5 +170,6 @@ _FOLDS: dict[type, Callable[[PodPlan, PodState, Any, Timing], PodState]] = {
     facts.ContainerEnded: _ended,
     facts.ProbeAnswered: _probed,
     facts.PreStopFinished: _pre_stop_finished,
+    facts.TermSent: _term_sent,
     facts.PodOrphaned: _orphaned,
 }

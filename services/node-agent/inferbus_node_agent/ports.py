@@ -82,6 +82,16 @@ class ModelGate(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The adapters to everything but this machine."""
+
+    source: PodSource
+    sink: StatusSink
+    configs: ConfigSource
+    models: ModelGate
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt to run one container of one pod."""

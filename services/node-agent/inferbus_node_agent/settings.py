@@ -11,7 +11,7 @@ from inferbus_contracts.services import Service
 from inferbus_node_agent.plan import Timing
 from inferbus_node_agent.policy_containers import EngineMode
 from inferbus_shared.processes.logs import LogLimit
-from inferbus_shared.settings import ServiceSettings
+from inferbus_shared.settings import ServiceSettings, SubstrateName
 
 
 class NodeAgentSettings(ServiceSettings):
@@ -25,6 +25,8 @@ class NodeAgentSettings(ServiceSettings):
     )
     service: ClassVar[Service] = Service.NODE_AGENT
 
+    substrate: SubstrateName = SubstrateName.PROCESSES
+    """Where pods come from: the objects bucket, or a Kubernetes API server."""
     node: str = Field(default="local", min_length=1, max_length=253)
     """The name of this machine in the pods' `spec.nodeName`."""
     directory: Path = Path(".inferbus")

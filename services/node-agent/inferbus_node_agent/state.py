@@ -34,6 +34,9 @@ class StopStep(StrEnum):
     PRE_STOP = "pre-stop"
     PRE_STOP_DONE = "pre-stop-done"
     TERMINATE = "terminate"
+    """SIGTERM is on its way."""
+    TERMINATED = "terminated"
+    """SIGTERM was sent."""
     KILL = "kill"
 
 

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from inferbus_node_agent.main import Outside, build_agent, subnet_of
+from inferbus_node_agent.main import build_agent, subnet_of
 from inferbus_node_agent.policy_environment import SourceName
-from inferbus_node_agent.ports import PodNews, PodSnapshot
+from inferbus_node_agent.ports import Outside, PodNews, PodSnapshot
 from inferbus_node_agent.settings import NodeAgentSettings
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.processes.files import write_json

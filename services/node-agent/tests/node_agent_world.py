@@ -11,10 +11,16 @@ from typing import Any
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_node_agent.handlers import NodeAgent
-from inferbus_node_agent.main import Outside, build_agent, subnet_of
+from inferbus_node_agent.main import build_agent, subnet_of
 from inferbus_node_agent.policy_containers import EngineMode
 from inferbus_node_agent.policy_environment import SourceName
-from inferbus_node_agent.ports import PodApplied, PodNews, PodRemoved, PodSnapshot
+from inferbus_node_agent.ports import (
+    Outside,
+    PodApplied,
+    PodNews,
+    PodRemoved,
+    PodSnapshot,
+)
 from inferbus_node_agent.settings import NodeAgentSettings
 from inferbus_shared.clock import Anchor, SystemClock, real_now_ms
 from inferbus_shared.processes.identity import (
@@ -140,14 +146,15 @@ class World:
         agent_settings = NodeAgentSettings(**(chosen | settings))
         now_ms = real_now_ms()
         clock = SystemClock(Anchor(real_ms=now_ms, virtual_ms=now_ms, rate=rate))
-        outside = Outside(
-            source=self.pods, sink=self.pods, configs=self.configs, models=self.models
-        )
         claim = subnet_of(agent_settings)
-        self.agent = build_agent(agent_settings, claim.subnet, outside, clock)
+        self.agent = build_agent(agent_settings, claim.subnet, self.outside(), clock)
         self._lock = claim.lock
         self._task = asyncio.create_task(self.agent.run())
         await asyncio.sleep(0)
+
+    def outside(self) -> Outside:
+        """What the agent sees of everything but this machine."""
+        return Outside(source=self.pods, sink=self.pods, configs=self.configs, models=self.models)
 
     async def stop(self) -> None:
         """End the agent as a signal would; processes live on."""
@@ -191,10 +198,13 @@ class World:
 
     def identities(self) -> list[ProcessIdentity]:
         """Every process that was ever started and whose files are still there."""
-        paths = self.directory.glob("run/*/containers/*/*.identity.json")
-        found = [identity for path in paths if (identity := read_identity(path))]
+        found = [identity for path in self.traces() if (identity := read_identity(path))]
         self._seen |= set(found)
         return found
+
+    def traces(self) -> list[Path]:
+        """The files of all attempts that were ever begun and whose pods are still there."""
+        return list(self.directory.glob("run/*/containers/*/*.identity.json"))
 
     def running(self) -> list[ProcessIdentity]:
         """Those that live."""

@@ -202,7 +202,7 @@ async def test_a_grace_period_goes_on_where_it_was(own_world: World, agent: Agen
     process = own_world.identity(uid)
     agent.apply(deleted(document))
     record = agent.directory / "run" / uid / "pod.json"
-    await eventually(lambda: '"terminate"' in record.read_text())
+    await eventually(lambda: '"terminated"' in record.read_text())
     agent.kill()
     assert alive(process)
     agent.start()

@@ -60,6 +60,12 @@ def test_a_hook_that_was_cut_off_is_run_again_within_the_same_grace() -> None:
 
 
 def test_a_signal_that_was_sent_is_not_sent_again() -> None:
-    container = replace(known(Stage.RUNNING), stopping=Stopping(StopStep.TERMINATE, 99, 99))
+    container = replace(known(Stage.RUNNING), stopping=Stopping(StopStep.TERMINATED, 99, 99))
     state = PodState(created_ms=0, containers={"c": container})
     assert resume(state).of("c") == container
+
+
+def test_a_signal_that_nobody_knows_to_be_sent_is_sent_without_another_hook() -> None:
+    container = replace(known(Stage.RUNNING), stopping=Stopping(StopStep.TERMINATE, 99, 99))
+    state = PodState(created_ms=0, containers={"c": container})
+    assert resume(state).of("c").stopping == Stopping(StopStep.PRE_STOP_DONE, 99, 99)

@@ -22,6 +22,7 @@ from inferbus_node_agent.facts import (
     PreStopFinished,
     ProbeAnswered,
     StartRefused,
+    TermSent,
 )
 from inferbus_node_agent.plan import (
     ContainerPlan,
@@ -99,8 +100,10 @@ class Machine:
                 bench.tell(ProbeAnswered(name, attempt, probe.kind, now, ok, "" if ok else "no"))
             case RunPreStop(name, attempt, _):
                 bench.tell(PreStopFinished(name, attempt))
-            case Terminate(name, attempt) if self.draw(st.booleans()):
-                self.end(name, attempt)
+            case Terminate(name, attempt):
+                bench.tell(TermSent(name, attempt))
+                if self.draw(st.booleans()):
+                    self.end(name, attempt)
             case Kill(name, attempt):
                 self.end(name, attempt)
 

@@ -27,6 +27,10 @@ from inferbus_spec_watcher.ports import Objects
 
 UNANNOUNCED = frozenset({"Pod", "CoreService", "ControllerRevision", "Secret", "ConfigMap"})
 
+AT_ONCE = 32
+"""Facts on their way to the bus at a time: each waits for a disk, and those of one object for each
+other."""
+
 _SERVER_ONLY = ("managedFields", "resourceVersion")
 
 
@@ -46,7 +50,7 @@ class Announcer:
         await self._store.ready()
         await self._observer.ready()
         self._everything()
-        await self._dirty.run(self._announce)
+        await self._dirty.run(self._announce, AT_ONCE)
 
     def _changed(self, key: ObjectKey) -> None:
         if key.kind not in UNANNOUNCED:

@@ -8,7 +8,7 @@ from inferbus_shared.bus.membership import Membership
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.service import Runtime, run_service
 from inferbus_shared.kube.settings import KubeSettings
-from inferbus_shared.settings import load_settings
+from inferbus_shared.settings import SubstrateName, load_settings
 from inferbus_spec_watcher.announcer import Announcer
 from inferbus_spec_watcher.builtin.installer import BuiltInInstaller
 from inferbus_spec_watcher.expander import Expander
@@ -17,7 +17,7 @@ from inferbus_spec_watcher.handlers import ObjectApi
 from inferbus_spec_watcher.parts import Parts
 from inferbus_spec_watcher.processes import on_processes
 from inferbus_spec_watcher.rejections import Rejections
-from inferbus_spec_watcher.settings import SpecWatcherSettings, SubstrateName
+from inferbus_spec_watcher.settings import SpecWatcherSettings
 from inferbus_spec_watcher.status_writer import FACTS as STATUS_FACTS
 from inferbus_spec_watcher.status_writer import StatusWriter
 

@@ -1,6 +1,5 @@
 """Settings of the spec-watcher."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,17 +8,10 @@ from pydantic_settings import SettingsConfigDict
 
 from inferbus_contracts.leader_worker_sets import LeaderWorkerSets
 from inferbus_contracts.services import Service
-from inferbus_shared.settings import ServiceSettings
+from inferbus_shared.settings import ServiceSettings, SubstrateName
 from inferbus_spec_watcher.expansion.settings import ExpansionSettings
 
 _EXPANSION = ExpansionSettings()
-
-
-class SubstrateName(StrEnum):
-    """What pods run on."""
-
-    PROCESSES = "processes"
-    KUBERNETES = "kubernetes"
 
 
 class SpecWatcherSettings(ServiceSettings):

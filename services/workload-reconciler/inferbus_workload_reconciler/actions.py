@@ -7,7 +7,7 @@ still have), so that carrying it out twice, or late, does no harm.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class ChildKind(StrEnum):
@@ -121,11 +121,16 @@ def stages(actions: Iterable[Action]) -> tuple[tuple[Action, ...], ...]:
     """A plan's actions in runs of which each may be carried out at the same time.
 
     Snapshots first, then what goes and what pods need beforehand, then pods, then the rest
-    (modelserving spec 2.12). Within a run the order of the plan is kept; empty runs are left out.
+    (modelserving spec 2.12). A snapshot that an earlier object left behind goes before the new one
+    of its name. Within a run the order of the plan is kept; empty runs are left out.
     """
+    actions = tuple(actions)
+    snapshots = {one.name for one in actions if is_required(one)}
     runs: dict[int, list[Action]] = {}
     for action in actions:
-        runs.setdefault(_stage(action), []).append(action)
+        makes_way = action.child is ChildKind.REVISION and action.name in snapshots
+        stage = _MAKES_WAY if makes_way and isinstance(action, Delete) else _stage(action)
+        runs.setdefault(stage, []).append(action)
     return tuple(tuple(runs[stage]) for stage in sorted(runs))
 
 
@@ -138,6 +143,9 @@ def is_held(action: Action, failed: Collection[Action]) -> bool:
         isinstance(one, Create) and one.child is ChildKind.POD_GROUP and one.name == group
         for one in failed
     )
+
+
+_MAKES_WAY: Final = -1
 
 
 def _stage(action: Action) -> int:

@@ -97,7 +97,7 @@ class ClusterView:
     async def ready(self) -> None:
         """Wait until it is known who else is there."""
         await self.controllers.ready()
-        await self._look()
+        await self.look()
 
     def lost_nodes(self, pods: Iterable[ObservedPod]) -> frozenset[str]:
         """The nodes of these pods that are gone or marked out of service."""
@@ -147,9 +147,9 @@ class ClusterView:
     async def _look_again_and_again(self) -> None:
         while True:
             await self._client.clock.sleep(LOOK_SECONDS)
-            await self._look()
+            await self.look()
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         """Look at leases and definitions once; what can't be read stays as it was."""
         before = (self.facts, dict(self._holders), self._looked)
         try:

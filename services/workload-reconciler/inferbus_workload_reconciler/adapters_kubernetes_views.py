@@ -134,9 +134,9 @@ class ChildViews:
 
     def draw_in(self, resource: ApiResource, document: Mapping[str, Any]) -> None:
         """Draw the answer to an own write in."""
+        labels = document["metadata"].get("labels") or {}
         for reflector in self.reflectors:
-            labels = document["metadata"].get("labels") or {}
-            if reflector.resource == resource and self._selectors[resource] in labels:
+            if reflector.resource is resource and self._selectors[resource] in labels:
                 reflector.observe(document)
 
     def forget(self, workload: ObjectKey) -> None:

@@ -64,8 +64,9 @@ class MemoryStore:
         self._kept[key] = _Kept(stored.sequence, uid, document, own=True)
 
     async def forget(self, key: ObjectKey) -> None:
-        """The workload is gone, or its memory says nothing any more."""
-        if await self._bucket.get(key_tokens(key)) is not None:
+        """The workload is gone, or its memory says nothing any more; written once at most."""
+        entry = await self._bucket.get(key_tokens(key))
+        if entry is not None and entry.value is not None:
             await self._bucket.write([Write(key_tokens(key), None, None)])
         self._kept.pop(key, None)
 

@@ -38,6 +38,8 @@ class OrderBook:
 
     def freeze(self, target: ObjectKey, now_ms: int) -> Freeze | None:
         """The widest freeze in force for a target, as far as was folded."""
+        if not self.orders.any_freeze:
+            return None
         return self.orders.freeze(target, now_ms, self.policies_of(target))
 
     async def confirm(self, target: ObjectKey) -> None:

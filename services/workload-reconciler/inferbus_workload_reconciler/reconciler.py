@@ -6,6 +6,7 @@ next pass looks at everything anew (see `core`).
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,9 +18,11 @@ from inferbus_contracts.events.workload import Action as ActionWord
 from inferbus_contracts.events.workload import Outcome, WorkloadActed, WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.group_commit import GroupCommit
+from inferbus_shared.bus.messages import Outgoing
 from inferbus_shared.bus.observer import Observer
 from inferbus_shared.bus.store import WrongSequenceError
-from inferbus_workload_reconciler.acting import carry_out
+from inferbus_workload_reconciler.acting import MOST_AT_ONCE, STANDSTILL_SECONDS, carry_out
 from inferbus_workload_reconciler.actions import Create, Delete, Update
 from inferbus_workload_reconciler.core import Plan, is_stale, plan
 from inferbus_workload_reconciler.memory_store import MemoryStore
@@ -40,6 +43,8 @@ log = logging.getLogger("inferbus.workload-reconciler")
 AT_ONCE = 0.0
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
+ACT_SECONDS = STANDSTILL_SECONDS
+"""How long after the memory was confirmed an action may begin; what is left is planned anew."""
 
 _WORDS = {Create: ActionWord.CREATE, Update: ActionWord.PATCH, Delete: ActionWord.DELETE}
 
@@ -57,12 +62,15 @@ class Reconciler:
         metrics: ReconcilerMetrics,
     ) -> None:
         self._bus = bus
+        self._acts = GroupCommit(bus)
         self._substrate = substrate
         self._memory = memory
         self._observer = observer
         self._orders = orders
         self._metrics = metrics
+        self._hands = asyncio.Semaphore(MOST_AT_ONCE)
         self._failures: dict[ObjectKey, int] = {}
+        self._parsed: dict[ObjectKey, tuple[SpecChanged, WorkloadSpec]] = {}
 
     async def reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
         """One pass; after how many real seconds to look again though nothing changed.
@@ -73,7 +81,7 @@ class Reconciler:
             return await self._reconcile(key, fact)
 
     async def _reconcile(self, key: ObjectKey, fact: SpecChanged) -> float | None:
-        workload = parse_workload(fact.object)
+        workload = self._parse(key, fact)
         document = await self._memory.load(key, workload.uid)
         status = self._substrate.status_of(key)
         memory = parse_memory(document, status)
@@ -86,6 +94,7 @@ class Reconciler:
         now_ms = self._bus.clock.now_ms()
         planned = plan(workload, history, observed, memory, status, now_ms)
         refusal = self._substrate.refusal(workload)
+        begin_by = time.monotonic() + ACT_SECONDS
         if not refusal and not await self._remember(workload, document, planned):
             return AT_ONCE
         freeze = self._orders.freeze(workload.key, now_ms)
@@ -94,9 +103,11 @@ class Reconciler:
         if refusal:
             return None
         self._substrate.tell(workload, planned.events)
-        done = await carry_out(self._substrate, workload, planned.actions)
+        done = await carry_out(self._substrate, workload, planned.actions, self._hands, begin_by)
         await self._record(workload, done, observed)
         self._substrate.tell(workload, failure_events(done))
+        if time.monotonic() > begin_by and all(one.well for one in done):
+            return AT_ONCE
         doubts = (*planned.doubts, *failure_condition(done))
         await self._report(workload, planned, status, doubts, now_ms)
         ends_ms = freeze.order.until_ms if freeze else None
@@ -111,6 +122,16 @@ class Reconciler:
             await self._observer.observe(key, fact.uid, gone)
         await self._memory.forget(key)
         self._failures.pop(key, None)
+        self._parsed.pop(key, None)
+
+    def _parse(self, key: ObjectKey, fact: SpecChanged) -> WorkloadSpec:
+        """What the fact says, parsed once: most passes follow from changes of children."""
+        known = self._parsed.get(key)
+        if known is not None and known[0] is fact:
+            return known[1]
+        workload = parse_workload(fact.object)
+        self._parsed[key] = (fact, workload)
+        return workload
 
     async def _catch_up(self, workload: WorkloadSpec, memory: Memory) -> None:
         """Wait for a view as new as the memory; where there will be none, the memory goes."""
@@ -154,10 +175,17 @@ class Reconciler:
         self, workload: WorkloadSpec, done: Iterable[Done], observed: Observed
     ) -> None:
         """Tell the bus what was done."""
-        told = [one for one in done if one.result.outcome is not Outcome.ALREADY]
-        await asyncio.gather(*(self._record_one(workload, one, observed) for one in told))
+        told = [
+            self._act(workload, one, observed)
+            for one in done
+            if one.result.outcome is not Outcome.ALREADY
+        ]
+        try:
+            await self._acts.publish(told)
+        except ProblemsError as error:
+            log.warning("actions could not be recorded", extra={"problem": str(error)})
 
-    async def _record_one(self, workload: WorkloadSpec, done: Done, observed: Observed) -> None:
+    def _act(self, workload: WorkloadSpec, done: Done, observed: Observed) -> Outgoing:
         action, result = done
         word = _WORDS[type(action)]
         self._metrics.acted(word, result.outcome)
@@ -173,10 +201,7 @@ class Reconciler:
         )
         cause = f"{workload.uid}|{observed.revision}|{word}|{child}|{result.outcome}"
         id_ = event_id(WorkloadActed.event_type, workload.key, cause)
-        try:
-            await self._bus.publish(self._bus.event(body, workload.key, id=id_))
-        except ProblemsError as error:
-            log.warning("an action could not be recorded", extra={"problem": str(error)})
+        return self._bus.event(body, workload.key, id=id_)
 
     def _next_look(
         self, key: ObjectKey, planned: Plan, whole: bool, freeze_ends_ms: int | None, now_ms: int

@@ -1,6 +1,5 @@
 """Settings of the workload-reconciler."""
 
-from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -8,20 +7,13 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from inferbus_contracts.leader_worker_sets import LeaderWorkerSets
 from inferbus_contracts.services import Service
-from inferbus_shared.settings import ServiceSettings
+from inferbus_shared.settings import ServiceSettings, SubstrateName
 from inferbus_workload_reconciler.policy_guard import Budget, parse_budgets
 
 
 def _budgets(value: object) -> object:
     """Read the setting; a default is no text."""
     return parse_budgets(value) if isinstance(value, str) else value
-
-
-class SubstrateName(StrEnum):
-    """Where pods run."""
-
-    PROCESSES = "processes"
-    KUBERNETES = "kubernetes"
 
 
 class WorkloadReconcilerSettings(ServiceSettings):
@@ -49,7 +41,7 @@ class WorkloadReconcilerSettings(ServiceSettings):
     """Where LeaderWorkerSet's controller elects its leader."""
     node: str = Field(default="local", min_length=1)
     """The node that pods of the process substrate are bound to."""
-    concurrency: int = Field(default=16, ge=1, le=256)
+    concurrency: int = Field(default=64, ge=1, le=256)
     """Workloads reconciled at a time."""
     accelerator_budgets: Annotated[tuple[Budget, ...], NoDecode, BeforeValidator(_budgets)] = ()
     """The most that workloads may ask for of a resource, `namespace/resource=N,…`, e.g.

@@ -12,10 +12,10 @@ from inferbus_contracts.services import Service
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.objects.client import ObjectClient
 from inferbus_shared.objects.picture import ObjectPicture
-from inferbus_shared.settings import load_settings
+from inferbus_shared.settings import SubstrateName, load_settings
 from inferbus_workload_reconciler.adapters_processes import ProcessSubstrate
 from inferbus_workload_reconciler.ports import Substrate
-from inferbus_workload_reconciler.settings import SubstrateName, WorkloadReconcilerSettings
+from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 
 GARBAGE_THRESHOLDS: Final = (50_000, 50, 100)
 """How many new objects start a collection, and how many of those one of older objects. What is kept

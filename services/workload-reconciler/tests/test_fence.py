@@ -1,9 +1,12 @@
 """An instance that was stopped, and goes on with what it remembers of the world before."""
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 from workload_builders import serving
 
@@ -13,13 +16,29 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import Outcome
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
+from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.observer import Observer
-from inferbus_workload_reconciler.actions import Create, Delete, Update, WorkloadEvent
+from inferbus_workload_reconciler.acting import carry_out
+from inferbus_workload_reconciler.actions import (
+    ChildKind,
+    Create,
+    Delete,
+    Motive,
+    Reason,
+    Update,
+    WorkloadEvent,
+)
 from inferbus_workload_reconciler.memory_store import MemoryStore
 from inferbus_workload_reconciler.observed import Observed
 from inferbus_workload_reconciler.order_book import OrderBook
+from inferbus_workload_reconciler.policy_parsing import parse_workload
 from inferbus_workload_reconciler.ports import ActionResult, Surroundings
 from inferbus_workload_reconciler.reconciler import AT_ONCE, Reconciler
+from inferbus_workload_reconciler.standstill import (
+    BEAT_SECONDS,
+    StoodStillError,
+    called_off_after,
+)
 from inferbus_workload_reconciler.telemetry import ReconcilerMetrics
 from inferbus_workload_reconciler.workload import WorkloadSpec
 from tests.support.nats import NatsServer
@@ -32,6 +51,7 @@ class StoppedView:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.reported = 0
         self.waited_for: list[int] = []
 
     async def observe(self, workload: WorkloadSpec) -> Surroundings:
@@ -61,7 +81,7 @@ class StoppedView:
         return {}
 
     async def report(self, workload: WorkloadSpec, status: Mapping[str, Any]) -> None:
-        """Nobody reads it."""
+        self.reported += 1
 
     def tell(self, workload: WorkloadSpec, events: Iterable[WorkloadEvent]) -> None:
         """Nobody hears it."""
@@ -73,7 +93,11 @@ class StoppedView:
         raise AssertionError
 
 
-async def test_nothing_is_done_once_another_instance_has_gone_on(nats_server: NatsServer) -> None:
+@contextlib.asynccontextmanager
+async def reconciling(
+    nats_server: NatsServer,
+) -> AsyncIterator[tuple[Bus, StoppedView, Reconciler, SpecChanged]]:
+    """A reconciler over a view that stands still, and what it is to make of it."""
     document = serving(2)
     uid = document["metadata"]["uid"]
     fact = SpecChanged(uid=uid, generation=1, digest=digest(document), object=document)
@@ -84,17 +108,100 @@ async def test_nothing_is_done_once_another_instance_has_gone_on(nats_server: Na
         reconciler = Reconciler(bus, substrate, MemoryStore(bus), observer, OrderBook(bus), metrics)
         following = asyncio.create_task(observer.run())
         try:
-            await reconciler.reconcile(KEY, fact)
-            asked = len(substrate.asked)
-            assert asked == 1, "the snapshot, without which nothing else is tried"
-            await reconciler.reconcile(KEY, fact)
-            assert len(substrate.asked) == asked + 1, "what failed is tried again"
-            another = MemoryStore(bus)
-            known = await another.load(KEY, uid)
-            await another.store(KEY, uid, {**known, "view": 99})
-            assert await reconciler.reconcile(KEY, fact) == AT_ONCE
-            assert await reconciler.reconcile(KEY, fact) == AT_ONCE
-            assert substrate.waited_for == [99]
-            assert len(substrate.asked) == asked + 1, "nothing is done from a view before that"
+            yield bus, substrate, reconciler, fact
         finally:
             following.cancel()
+
+
+async def test_nothing_is_done_once_another_instance_has_gone_on(nats_server: NatsServer) -> None:
+    async with reconciling(nats_server) as (bus, substrate, reconciler, fact):
+        await reconciler.reconcile(KEY, fact)
+        asked = len(substrate.asked)
+        assert asked == 1, "the snapshot, without which nothing else is tried"
+        await reconciler.reconcile(KEY, fact)
+        assert len(substrate.asked) == asked + 1, "what failed is tried again"
+        another = MemoryStore(bus)
+        known = await another.load(KEY, fact.uid)
+        await another.store(KEY, fact.uid, {**known, "view": 99})
+        assert await reconciler.reconcile(KEY, fact) == AT_ONCE
+        assert await reconciler.reconcile(KEY, fact) == AT_ONCE
+        assert substrate.waited_for == [99]
+        assert len(substrate.asked) == asked + 1, "nothing is done from a view before that"
+
+
+async def test_what_was_planned_too_long_ago_is_planned_anew(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An instance that was stopped between its plan and its acts: another may have acted since."""
+    async with reconciling(nats_server) as (_, substrate, reconciler, fact):
+        monkeypatch.setattr("inferbus_workload_reconciler.reconciler.ACT_SECONDS", -1.0)
+        assert await reconciler.reconcile(KEY, fact) == AT_ONCE
+        assert (substrate.asked, substrate.reported) == ([], 0)
+
+
+async def test_of_many_actions_some_are_under_way_at_a_time() -> None:
+    """What waits for its turn when an instance is stopped is never sent."""
+    workload = parse_workload(serving(4))
+    hands = asyncio.Semaphore(2)
+    substrate = SlowHands()
+    done = await carry_out(substrate, workload, _pods(6), hands)
+    assert [one.action.name for one in done] == [f"p{number}" for number in range(6)]
+    assert substrate.most == 2
+
+
+class SlowHands(StoppedView):
+    """A substrate that is in no hurry, and counts what it is at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under_way = self.most = 0
+
+    async def apply(self, action: Create) -> ActionResult:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        return ActionResult(outcome=Outcome.DONE)
+
+
+def _pods(number: int) -> list[Create]:
+    return [
+        Create(
+            child=ChildKind.POD,
+            manifest={"metadata": {"name": f"p{each}"}},
+            motive=Motive(Reason.SERVICE_MISSING, "test"),
+        )
+        for each in range(number)
+    ]
+
+
+async def test_what_was_under_way_when_the_process_stood_still_is_called_off() -> None:
+    went_on = False
+    answered = asyncio.Event()
+
+    async def act() -> None:
+        nonlocal went_on
+        await answered.wait()
+        went_on = True
+
+    async def act_twice() -> None:
+        async with called_off_after(2 * BEAT_SECONDS):
+            asyncio.get_running_loop().call_later(BEAT_SECONDS / 2, _stand_still, answered)
+            await asyncio.gather(act(), act())
+
+    with pytest.raises(StoodStillError):
+        await act_twice()
+    assert not went_on
+
+
+def _stand_still(answered: asyncio.Event) -> None:
+    """The process is stopped while an answer is on its way."""
+    time.sleep(4 * BEAT_SECONDS)
+    asyncio.get_running_loop().call_soon(answered.set)
+
+
+async def test_what_takes_long_is_left_alone() -> None:
+    async with called_off_after(BEAT_SECONDS / 2):
+        pass
+    async with called_off_after(BEAT_SECONDS * 3):
+        await asyncio.sleep(BEAT_SECONDS * 4)

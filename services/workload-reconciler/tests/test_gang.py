@@ -288,16 +288,23 @@ def test_ms_d30_limits_and_init_containers_count() -> None:
     built = template("1", "1Gi")
     engine = built["spec"]["containers"][0]
     engine["resources"]["limits"] = {"nvidia.com/gpu": "4", "cpu": "8"}
-    loader = {"name": "load", "resources": {"requests": {"memory": "6Gi"}}}
-    sidecar = {"name": "log", "restartPolicy": "Always", "resources": {"requests": {"cpu": "0.5"}}}
+    loader = {"name": "load", "image": "l", "resources": {"requests": {"memory": "6Gi"}}}
+    sidecar = {"name": "log", "image": "s", "resources": {"requests": {"cpu": "0.5"}}}
+    sidecar["restartPolicy"] = "Always"
     built["spec"]["initContainers"] = [sidecar, loader]
-    built["spec"]["overhead"] = {"memory": "1Mi"}
     world = on_volcano(gang(1, [role(replicas=2, entryTemplate=built)]))
     assert world.pod_group("x-0")["minResources"] == {
         "cpu": "3",
-        "memory": "12290Mi",
+        "memory": "12Gi",
         "nvidia.com/gpu": "8",
     }
+
+
+def test_what_the_sandbox_of_a_pod_takes_counts() -> None:
+    built = template("1", "1Gi")
+    built["spec"]["overhead"] = {"memory": "1Mi"}
+    world = on_volcano(gang(1, [role(replicas=2, entryTemplate=built)]))
+    assert world.pod_group("x-0")["minResources"]["memory"] == "2050Mi"
 
 
 def normalised(spec: dict[str, Any]) -> dict[str, Any]:

@@ -132,7 +132,8 @@ def test_ms_t67_a_leader_worker_set_runs_without_its_controller() -> None:
     """The pods are its own: collected with it, and labelled as LeaderWorkerSet labels them."""
     world = settled(1, size=2)
     labels = "leaderworkerset.sigs.k8s.io"
-    key = hashlib.sha1(b"default/p-0", usedforsecurity=False).hexdigest()
+    group = f"{world.namespace}/p-0".encode()
+    key = hashlib.sha1(group, usedforsecurity=False).hexdigest()
     for index, name in enumerate(["p-0", "p-0-1"]):
         metadata = world.pod(name)["metadata"]
         (owner,) = metadata["ownerReferences"]
@@ -163,7 +164,7 @@ def test_ms_d37_what_programs_for_leader_worker_sets_rely_on_is_there() -> None:
     world = settled(1, size=2)
     worker = world.pod("p-0-1")
     variables = {one["name"]: one["value"] for one in worker["spec"]["containers"][0]["env"]}
-    assert variables["LWS_LEADER_ADDRESS"] == "p-0.p.default"
+    assert variables["LWS_LEADER_ADDRESS"] == f"p-0.p.{world.namespace}"
     assert (variables["LWS_GROUP_SIZE"], variables["LWS_WORKER_INDEX"]) == ("2", "1")
     assert (worker["spec"]["hostname"], worker["spec"]["subdomain"]) == ("p-0-1", "p")
     assert world.true_conditions() == ["Available"]

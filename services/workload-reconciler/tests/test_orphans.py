@@ -8,7 +8,8 @@ from inferbus_workload_reconciler.actions import ChildKind, Delete, Reason
 
 
 def test_ms_t56_a_pod_of_an_earlier_object_makes_way() -> None:
-    world = World(serving(1, [role(workerTemplate=pod_template("w"))], uid="old"))
+    roles = [role(workerTemplate=pod_template("w"))]
+    world = World(serving(1, roles, uid="old", schedulerName="other"))
     world.settle()
     service = world.objects[ChildKind.SERVICE, "x-0-prefill-0-0"]["metadata"]["uid"]
     old = world.uid("x-0-prefill-0-0")
@@ -31,7 +32,7 @@ def test_ms_t56_a_pod_of_an_earlier_object_makes_way() -> None:
 
 def test_ms_d18_pods_of_others_never_count_and_are_never_deleted() -> None:
     """Mutant: drop the owner's test in `place_pods`."""
-    world = World(serving(1, uid="old"))
+    world = World(serving(1, uid="old", schedulerName="other"))
     world.settle()
     world.document["metadata"]["uid"] = "new"
     (pod,) = world.pod_names()

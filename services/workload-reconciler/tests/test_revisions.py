@@ -183,7 +183,8 @@ def test_ms_d1_pods_from_before_snapshots_are_adopted_by_what_they_run() -> None
     for name in world.pod_names():
         spec = world.pod(name)["spec"]
         spec["dnsPolicy"] = "ClusterFirst"
-        spec["containers"].append({"name": "injected-proxy"})
+        spec["containers"].append({"name": "injected-proxy", "image": "proxy"})
+    world.observed()
     uids = {name: world.uid(name) for name in world.pod_names()}
     world.settle()
     assert {name: world.uid(name) for name in world.pod_names()} == uids

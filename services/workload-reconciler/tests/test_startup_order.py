@@ -12,8 +12,9 @@ from inferbus_workload_reconciler.policy_parsing import parse_workload
 ROLES = [role("prefill", 2, workers=1), role("decode")]
 
 
-def ordered(order: str, replicas: int = 1) -> World:
-    return World(serving(replicas, ROLES, annotations={STARTUP_ORDER: order}))
+def ordered(order: str, replicas: int = 1, scheduler: str = "other") -> World:
+    annotations = {STARTUP_ORDER: order}
+    return World(serving(replicas, ROLES, annotations=annotations, schedulerName=scheduler))
 
 
 def test_ms_d41_workers_wait_for_their_entry_to_be_ready() -> None:
@@ -80,7 +81,7 @@ def test_groups_do_not_wait_for_each_other() -> None:
 
 def test_a_gang_starts_at_once_and_says_so() -> None:
     """None of it would be scheduled before all of it exists."""
-    world = ordered("entry-first,roles-in-order")
+    world = ordered("entry-first,roles-in-order", scheduler="volcano")
     world.cluster = NEW
     world.reconcile()
     assert len(world.pod_names()) == 5

@@ -139,10 +139,14 @@ def test_ms_d11_availability_follows_the_pods() -> None:
 
 
 def test_ms_d21_the_generation_is_the_one_that_was_planned() -> None:
-    world = World(serving(1, generation=7))
+    world = World(serving(1))
     world.reconcile()
-    assert world.status["observedGeneration"] == 7
-    assert {one["observedGeneration"] for one in world.status["conditions"]} == {7}
+    for generation, replicas in ((2, 3), (3, 4)):
+        world.scale(replicas)
+        assert world.status["observedGeneration"] == generation - 1
+        world.reconcile()
+        assert world.status["observedGeneration"] == generation
+        assert {one["observedGeneration"] for one in world.status["conditions"]} == {generation}
 
 
 def test_ms_d22_exactly_one_phase_is_true_at_any_time() -> None:

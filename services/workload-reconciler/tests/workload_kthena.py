@@ -102,6 +102,7 @@ def _relabel(pod: dict[str, Any], revision: str) -> None:
     spec = pod["spec"]
     spec["tolerations"] = [*spec.get("tolerations", []), DEFAULT_TOLERATION]
     spec["terminationGracePeriodSeconds"] = 30
+    spec["volumes"] = [*spec.get("volumes", []), {"name": "token", "emptyDir": {}}]
     for container in spec["containers"]:
         mounts = [*container.get("volumeMounts", []), {"name": "token", "mountPath": "/token"}]
         container |= {"imagePullPolicy": "IfNotPresent", "volumeMounts": mounts}
@@ -111,5 +112,6 @@ def _relabel(pod: dict[str, Any], revision: str) -> None:
 
 def _left(world: World) -> World:
     world.memory = {}
+    world.observed()
     world.created.clear()
     return world

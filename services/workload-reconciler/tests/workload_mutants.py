@@ -52,6 +52,18 @@ MUTANTS = (
     ),
     Mutant("MS_D6", "policy_templates", "kept if spec is None else spec.replicas", "kept"),
     Mutant(
+        "MS_D3",
+        "policy_templates",
+        "if self.per_role or revision == self.target:",
+        "if self.per_role or self.target:",
+    ),
+    Mutant(
+        "MS_D4",
+        "policy_census",
+        "if any(replica.freshness is not Freshness.CURRENT for replica in replicas):",
+        "if all(replica.freshness is not Freshness.CURRENT for replica in replicas):",
+    ),
+    Mutant(
         "MS_D7",
         "policy_steps",
         "    if book.history.get(book.target) is None:",
@@ -108,6 +120,7 @@ MUTANTS = (
         "        if is_owned(pod.owner, workload)\n        and",
         "        if",
     ),
+    Mutant("MS_D18", "actions", "_MAKES_WAY: Final = -1", "_MAKES_WAY: Final = 1"),
     Mutant("MS_D19", "policy_steps", "        if due_ms <= now_ms:", "        if False:"),
     Mutant("MS_D21", "core", "generation=workload.generation", "generation=0"),
     Mutant(
@@ -247,8 +260,8 @@ MUTANTS = (
     Mutant(
         "MS_D32",
         "actions",
-        "runs.setdefault(_stage(action), [])",
-        "runs.setdefault(100 * _stage(action) + len(runs), [])",
+        "runs.setdefault(stage, [])",
+        "runs.setdefault(100 * stage + len(runs), [])",
     ),
     Mutant("MS_D37", "policy_naming_lws", '"subdomain": workload}', '"subdomain": ""}'),
     Mutant(
@@ -277,6 +290,12 @@ MUTANTS = (
         "protected = ordinal < limits.partition",
     ),
     Mutant("MS_D42", "policy_roles", "    if book.workload.paused:\n", "    if False:\n"),
+    Mutant(
+        "MS_D44",
+        "memory_store",
+        "return before is not None and before.revision == now.revision",
+        "return before is not None and before.revision <= now.revision",
+    ),
     Mutant(
         "MS_D42",
         "policy_progress",

@@ -3,12 +3,16 @@
 It behaves as both substrates do: names are unique, a deletion marks a pod first, preconditions on
 the uid hold, and creating what exists changes nothing. Everything that happens by itself happens
 only when a test calls for it.
+
+The same tests run over an API server too: `world_type` names the world that `World` stands for.
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from itertools import chain
+from typing import Any, Self
 
 from inferbus_workload_reconciler.actions import (
     Action,
@@ -18,6 +22,7 @@ from inferbus_workload_reconciler.actions import (
     Update,
     is_held,
     is_required,
+    stages,
 )
 from inferbus_workload_reconciler.core import Plan, plan
 from inferbus_workload_reconciler.observed import (
@@ -38,6 +43,9 @@ ROUNDS = 400
 
 Manifest = dict[str, Any]
 
+world_type: ContextVar[type["World"] | None] = ContextVar("world_type", default=None)
+"""What tests get that ask for a `World`; None: this one."""
+
 
 def rfc3339(time_ms: int) -> str:
     """A time as Kubernetes writes it."""
@@ -46,6 +54,11 @@ def rfc3339(time_ms: int) -> str:
 
 class World:
     """Objects of one namespace, and one workload in it."""
+
+    def __new__(cls, document: Manifest) -> Self:
+        """A world of the type that is chosen."""
+        chosen = world_type.get() if cls is World else None
+        return super().__new__(chosen or cls)  # type: ignore[arg-type]
 
     def __init__(self, document: Manifest) -> None:
         self.document = copy.deepcopy(document)
@@ -63,6 +76,12 @@ class World:
         """Replicas, available, updated, current after every plan."""
         self._uids = 0
         self._views = 0
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of everything here."""
+        namespace: str = self.document["metadata"]["namespace"]
+        return namespace
 
     # What people and programs ask for
 
@@ -175,8 +194,8 @@ class World:
         planned = self.plan(view)
         self.memory = memory_document(planned.memory)
         failed: list[Action] = []
-        for action in planned.actions:
-            if keep(action) and not is_held(action, failed):
+        for action in chain.from_iterable(stages(planned.actions)):
+            if keep(action) and not is_held(action, failed) and not self._is_taken(action):
                 self.carry_out(action)
             else:
                 failed.append(action)
@@ -277,6 +296,13 @@ class World:
     def _all(self, kind: ChildKind) -> Iterable[Manifest]:
         return [item for (found, _), item in self.objects.items() if found is kind]
 
+    def _is_taken(self, action: Action) -> bool:
+        """Whether something of another owner has the name that is wanted."""
+        held = self.objects.get((action.child, action.name))
+        if held is None or not isinstance(action, Create):
+            return False
+        return _owner_uid(held) != _owner_uid(action.manifest)
+
     def _create(self, kind: ChildKind, manifest: Manifest) -> None:
         name = manifest["metadata"]["name"]
         if (kind, name) in self.objects:
@@ -317,15 +343,18 @@ class World:
 
     def _run(self, pod: Manifest, *, ready: bool) -> None:
         status = "True" if ready else "False"
-        condition = next(iter(pod["status"].get("conditions") or ()), {})
-        if condition.get("status") != status:
+        conditions = pod["status"].get("conditions") or []
+        known = next((one for one in conditions if one["type"] == "Ready"), None)
+        if known is None or known["status"] != status:
             when = rfc3339(self.now_ms)
-            condition = {"type": "Ready", "status": status, "lastTransitionTime": when}
-        pod["status"] = {
-            "phase": "Running",
-            "conditions": [condition],
-            "containerStatuses": pod["status"].get("containerStatuses") or [],
-        }
+            ready_now = {"type": "Ready", "status": status, "lastTransitionTime": when}
+            conditions = [ready_now, *(one for one in conditions if one is not known)]
+        pod["status"] = {**pod["status"], "phase": "Running", "conditions": conditions}
+
+
+def _owner_uid(manifest: Mapping[str, Any]) -> str:
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    return next((one["uid"] for one in owners if one.get("controller")), "")
 
 
 def merge(stored: Manifest, patch: Manifest) -> None:

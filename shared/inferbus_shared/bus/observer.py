@@ -24,6 +24,15 @@ class _Last:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What this instance wrote."""
+
+    key: ObjectKey
+    last: _Last
+    data: EventData
+
+
 class Observer:
     """The facts of one type that this service writes."""
 
@@ -35,6 +44,9 @@ class Observer:
         self._last: dict[ObjectKey, _Last] = {}
         self._bodies: dict[ObjectKey, EventData] = {}
         self._unseen: dict[ObjectKey, str] = {}
+        """Id of what this instance wrote last of a key, while it is on its way back here."""
+        self._own: dict[str, _Own] = {}
+        """All that is on its way back, by id."""
 
     async def run(self) -> None:
         """Follow the bus; must run beside `observe`."""
@@ -79,22 +91,43 @@ class Observer:
         message = self._bus.event(
             data, key, event_type=self._type, id=id_, cause=cause, causation_id=causation_id
         )
-        stored = await self._bus.publish(message)
-        if not stored.duplicate:
-            self._unseen[key] = id_
-        self._last[key] = _Last(content, id_)
-        self._bodies[key] = data
+        # It may come back before the answer to its storing does, and others after it.
+        self._unseen[key] = id_
+        own = self._own[id_] = _Own(key, _Last(content, id_), data)
+        try:
+            stored = await self._bus.publish(message)
+        except BaseException:
+            self._forget(own)
+            raise
+        if stored.duplicate:
+            self._forget(own)
+        if stored.duplicate or id_ in self._own:
+            self._take(own)
         return stored
 
+    def _take(self, own: _Own) -> None:
+        self._last[own.key] = own.last
+        self._bodies[own.key] = own.data
+
+    def _forget(self, own: _Own) -> None:
+        """It isn't on its way back here."""
+        self._own.pop(own.last.id, None)
+        if self._unseen.get(own.key) == own.last.id:
+            del self._unseen[own.key]
+
     async def _read(self, message: Delivered) -> None:
+        own = self._own.get(message.headers.get("Nats-Msg-Id", ""))
+        if own is not None:
+            if self._unseen.get(own.key) == own.last.id:
+                self._take(own)
+            self._forget(own)
+            return
         event = await self._bus.readable(message)
         if event is not None:
             self._remember(event)
 
     def _remember(self, event: Received[EventData]) -> None:
-        own = self._unseen.get(event.key)
-        if own is not None and own != event.id:
+        if event.key in self._unseen:
             return  # older than what this instance wrote last, which is still on its way
-        self._unseen.pop(event.key, None)
         self._last[event.key] = _Last(digest(event.data.to_dict()), event.id)
         self._bodies[event.key] = event.data

@@ -66,6 +66,9 @@ class Follow(Generic[T]):
         self._client = client
         self._clock = client.clock
         self._metrics = client.metrics
+        self._events = {
+            type_: client.metrics.events.labels(resource.kind, type_.value) for type_ in EventType
+        }
         self._resource = resource
         self._namespace = namespace
         self._label_selector = label_selector
@@ -170,7 +173,7 @@ class Follow(Generic[T]):
         return error
 
     def _take(self, event: WatchEvent) -> None:
-        self._metrics.events.labels(self._resource.kind, event.type.value).inc()
+        self._events[event.type].inc()
         if event.type is not EventType.BOOKMARK:
             self._draw_in(event)
         self.revision = max(self.revision, event.revision)

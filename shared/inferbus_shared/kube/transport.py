@@ -66,7 +66,9 @@ class Transport:
         # A watch keeps its connection for minutes: among the calls it would starve them.
         self._watches = self._session(0)
         self._connect_seconds = settings.connect_timeout_seconds
-        self._read_seconds = settings.read_timeout_seconds
+        self._limits = aiohttp.ClientTimeout(
+            sock_connect=self._connect_seconds, sock_read=settings.read_timeout_seconds
+        )
 
     def _session(self, limit: int) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=limit, ssl=self._access.tls or True)
@@ -137,14 +139,15 @@ class Transport:
         kind: str,
         about: str,
     ) -> dict[str, Any]:
-        await self._clock.sleep(self._pace.delay_seconds(self._clock.steady_ms() / 1000))
-        limits = aiohttp.ClientTimeout(
-            sock_connect=self._connect_seconds, sock_read=self._read_seconds
-        )
+        delay_seconds = self._pace.delay_seconds(self._clock.steady_ms() / 1000)
+        if delay_seconds:
+            await self._clock.sleep(delay_seconds)
+        limits = self._limits
         status = 0
         try:
-            request = self._request(self._calls, method, path, query, data, headers, limits)
-            async with request as response:
+            async with await self._send(
+                self._calls, method, path, query, data, headers, limits
+            ) as response:
                 body = await response.read()
                 status = response.status
                 answer = _read(response, body, about)
@@ -178,8 +181,9 @@ class Transport:
         status = 0
         try:
             headers = {"Accept": JSON}
-            request = self._request(self._watches, "GET", path, query, None, headers, limits)
-            async with request as response:
+            async with await self._send(
+                self._watches, "GET", path, query, None, headers, limits
+            ) as response:
                 status = response.status
                 await self._check_watch(response, kind)
                 try:
@@ -205,8 +209,7 @@ class Transport:
             self._note(error)
             raise
 
-    @asynccontextmanager
-    async def _request(
+    async def _send(
         self,
         session: aiohttp.ClientSession,
         method: str,
@@ -215,22 +218,22 @@ class Transport:
         data: bytes | None,
         headers: Mapping[str, str],
         limits: aiohttp.ClientTimeout,
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    ) -> aiohttp.ClientResponse:
+        """The answer's head; whoever asked reads the rest and closes it."""
         authorization = await self._authorization()
         if authorization:
             headers = {**headers, "Authorization": authorization}
-        async with session.request(
+        return await session.request(
             method,
             f"{self._access.server}{path}",
-            params=query,
+            params=query or None,
             data=data,
             headers=headers,
             timeout=limits,
             allow_redirects=False,
             proxy=self._proxy,
             server_hostname=self._access.server_name,
-        ) as response:
-            yield response
+        )
 
     async def _authorization(self) -> str:
         try:

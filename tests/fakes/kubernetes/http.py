@@ -169,10 +169,11 @@ async def _follow(
         if watch.ended:
             break
         left = end - loop.time()
-        if left <= 0:
+        if left <= 0 and not watch.stalled:
             return
+        pause = min(left, BOOKMARK_SECONDS) if left > 0 else BOOKMARK_SECONDS
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(left, BOOKMARK_SECONDS)):
+            async with asyncio.timeout(pause):
                 await watch.wake.wait()
             continue
         if watch.bookmarks:

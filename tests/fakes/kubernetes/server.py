@@ -135,7 +135,8 @@ class FakeKubernetes:
         return len(found)
 
     def stall_watches(self, resource: str = "", *, stalled: bool = True) -> int:
-        """Open watches stay connected and send nothing; `stalled=False` sends what waited."""
+        """Open watches stay connected, past their time too, and send nothing; `stalled=False` sends
+        what waited."""
         found = self.watches(resource)
         for each in found:
             each.stalled = stalled

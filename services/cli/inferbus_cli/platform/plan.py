@@ -15,6 +15,9 @@ from inferbus_shared.processes.addresses import RESERVED_ADDRESSES
 SIMULATOR_PREFIX = "INFERBUS_ENGINE_SIMULATOR_"
 """Settings of simulated engines, which the node agent hands on."""
 
+KUBE_PREFIX = "INFERBUS_KUBE_"
+"""How services reach an API server; one service's own have its prefix instead of `INFERBUS_`."""
+
 HEALTH_PORT = 9100
 """On the address of each process."""
 FIRST_ADDRESS = 2
@@ -133,7 +136,7 @@ def process_plans(
                 environment=_base(inherited)
                 | _common(directory, state, service, name, address)
                 | _own(directory, state, service, subnet)
-                | dict(options.environment),
+                | _wished(options.environment, service),
                 health_address=address,
                 listeners={ROUTER_DESCRIPTOR: ROUTER_SOCKET} if routes else {},
             )
@@ -199,6 +202,23 @@ def _own(
     if service is Service.NODE_AGENT:
         settings[f"{SIMULATOR_PREFIX}STARTUP_SECONDS"] = str(DEFAULT_STARTUP_SECONDS)
     return settings
+
+
+def _wished(environment: Mapping[str, str], service: Service) -> dict[str, str]:
+    """What was asked for, with the service's own identity at the API server if it has one.
+
+    In a cluster each service has an environment of its own, and so a service account; here one
+    environment is given to all of them, e.g. `INFERBUS_SPEC_WATCHER_KUBE_TOKEN_FILE`.
+    """
+    own = f"{service.setting_prefix}KUBE_"
+    return {
+        **environment,
+        **{
+            f"{KUBE_PREFIX}{name.removeprefix(own)}": value
+            for name, value in environment.items()
+            if name.startswith(own)
+        },
+    }
 
 
 def json_list(values: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from inferbus_cli.platform.directory import PlatformDirectory, PlatformState
 from inferbus_cli.platform.embedded_nats import free_port
 from inferbus_cli.platform.family import running
-from inferbus_cli.platform.plan import NATS
+from inferbus_cli.platform.plan import KUBE_PREFIX, NATS
 from inferbus_cli.platform.report import FAILED, READY, SupervisorReport
 from inferbus_cli.platform.wishes import Wishes
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
@@ -152,7 +152,7 @@ def _wait_until_ready(
 
 def inferbus_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings of services in the environment of who types `up`."""
-    own = (*(service.setting_prefix for service in Service), "INFERBUS_ENGINE_")
+    own = (*(service.setting_prefix for service in Service), "INFERBUS_ENGINE_", KUBE_PREFIX)
     return {name: value for name, value in environment.items() if name.startswith(own)}
 
 
