@@ -16,7 +16,7 @@ import yaml
 
 from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.services import Service
-from tests.support.compose import compose
+from tests.support.docker_engine import docker_engine
 from tests.support.eventually import eventually
 from tests.support.kube import ADMIN, KubeServer
 from tests.support.kube_calls import KubeCalls, path_of
@@ -36,24 +36,9 @@ ACCOUNTS = "inferbus"
 @pytest.fixture
 def k3s() -> Iterator[Any]:
     """A k3s that is ready."""
-    docker: Any = pytest.importorskip("docker")
     containers: Any = pytest.importorskip("testcontainers.community.k3s")
-    asked = compose("ls", check=False)
-    if asked.returncode != 0:
-        pytest.skip(f"no Docker engine answers: {asked.stderr.strip()}")
-    client = docker.from_env()
-    try:
-        try:
-            client.images.get(IMAGE)
-        except docker.errors.ImageNotFound:
-            try:
-                client.images.pull(IMAGE)
-            except docker.errors.APIError as error:
-                pytest.skip(f"the image {IMAGE} can't be had: {error}")
-        with containers.K3SContainer(IMAGE) as container:
-            yield container
-    finally:
-        client.close()
+    with docker_engine(IMAGE), containers.K3SContainer(IMAGE) as container:
+        yield container
 
 
 def kubectl(k3s: Any, *words: str) -> str:
