@@ -1,6 +1,6 @@
 """Forms that values of several annotations have.
 
-Invariant: each raises `ValueError` saying what is wrong, in words that follow the annotation's name.
+Invariant: each raises `ValueError` saying what is wrong in words that may follow the name.
 """
 
 from enum import StrEnum
