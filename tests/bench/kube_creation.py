@@ -162,20 +162,28 @@ def _paused(pid: int) -> Iterator[None]:
 
 
 def creation(created: Rate, written: Rate, load: dict[str, Detail]) -> Figure:
-    """The promise about creating, and what each program took."""
+    """The promise about creating, and what each program took.
+
+    Two ratios, and the worse counts: the clock shows waiting, which CPU doesn't, but on a machine
+    with too few cores it favours whoever has more programs at work.
+    """
+    by_clock = created.per_second / written.per_second
+    by_cpu = written.busiest_us / created.busiest_us
     return Figure(
         name="kube-create",
-        value=round(created.per_second / written.per_second, 2),
+        value=round(min(by_clock, by_cpu), 2),
         unit="of the fake's rate",
         limit=CREATE_LIMIT,
         more_is_better=True,
         meaning="pods and snapshots that the reconciler creates per second, relative to the pods "
-        "that the fake takes per second from a bare client, in turns",
+        "that the fake takes per second from a bare client, in turns: by the clock, or by the CPU "
+        "of the busiest program of each, whichever is worse",
         configuration=load | {"writes_at_once": AT_ONCE},
         detail={
             "created_per_second": round(created.per_second),
             "bare_writes_per_second": round(written.per_second),
-            "by_cpu_of_the_busiest_program": round(written.busiest_us / created.busiest_us, 2),
+            "by_the_clock": round(by_clock, 2),
+            "by_cpu_of_the_busiest_program": round(by_cpu, 2),
             **{f"{name}_us_per_creation": created.cpu_us(name) for name in created.cpu_seconds},
             **{f"{name}_us_per_bare_write": written.cpu_us(name) for name in written.cpu_seconds},
         },

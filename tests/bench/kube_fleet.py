@@ -87,9 +87,9 @@ class ServiceProcess:
         return sum(float(line.rpartition(" ")[2]) for line in found)
 
     def memory_mb(self) -> float:
-        """Its proportional set size."""
+        """Its resident set size: what its libraries share with others is counted whole."""
         rollup = Path(f"/proc/{self.pid}/smaps_rollup").read_text()
-        line = next(one for one in rollup.splitlines() if one.startswith("Pss:"))
+        line = next(one for one in rollup.splitlines() if one.startswith("Rss:"))
         return int(line.split()[1]) * 1024 / 1e6
 
     async def is_idle(self) -> bool:

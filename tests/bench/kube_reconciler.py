@@ -192,6 +192,6 @@ def _memory(reconciler: ServiceProcess) -> Figure:
         value=round(reconciler.memory_mb(), 1),
         unit="MB",
         limit=MEMORY_LIMIT_MB,
-        meaning="proportional set size of the reconciler's process after all of this",
+        meaning="resident set size of the reconciler's process after all of this",
         configuration=LOAD,
     )

@@ -13,24 +13,28 @@ import pytest_asyncio
 from inferbus_contracts.events.scaling import ApplyOutcome
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.service import Runtime
-from inferbus_shared.clock import Anchor, SystemClock
-from tests.fakes.kubernetes import Answer, Cut, FakeKubernetes, Hang, Page
+from tests.fakes.kubernetes import FakeKubernetes, Page
 from tests.fakes.kubernetes.crds import leader_worker_set_definition, pod_group_definition
 from tests.kube.test_reconciler_service import Stage
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
 from tests.support.kube_fleet import KubeFleet, install_definitions
+from tests.support.kube_outages import (
+    FAST,
+    FAULTS,
+    MINUTE,
+    MOST_CALLS_PER_MINUTE,
+    OUTAGE,
+    fast_clock,
+    named,
+    strike,
+    watch_failures,
+)
 from tests.support.nats import NatsServer
 
 USER = Service.WORKLOAD_RECONCILER
 SPACE = "default"
 METRICS = "inferbus_workload_reconciler_kube"
-MINUTE = 60.0
-FAST = 20
-"""How much faster than the machine's the clock of retries runs, where an outage lasts a minute."""
-MOST_CALLS_PER_MINUTE = 20
-"""Of one list and watch that fails: after 0.5 s, doubling to 30 s, half of it by chance."""
-
 READ = {
     "modelservings": "ModelServing",
     "leaderworkersets": "LeaderWorkerSet",
@@ -65,16 +69,6 @@ async def blind(
         yield Stage(KubeFleet(calls, SPACE), watcher, decider, nats_server), fake
 
 
-def failures(runtime: Runtime[Any], kind: str = "Pod") -> float:
-    """How often the list or watch of a kind failed."""
-    return sum(
-        sample.value
-        for metric in runtime.registry.collect()
-        for sample in metric.samples
-        if sample.name == f"{METRICS}_watch_failures_total" and sample.labels["kind"] == kind
-    )
-
-
 async def is_ready(runtime: Runtime[Any]) -> bool:
     return await runtime.missing() == {}
 
@@ -83,28 +77,8 @@ async def misses(runtime: Runtime[Any], what: str) -> bool:
     return f"kubernetes {what}" in await runtime.missing()
 
 
-def strike(fake: FakeKubernetes, action: Any) -> None:
-    """From now on no list and no watch of the reconciler works."""
-    for verb in ("list", "watch"):
-        fake.faults.add(action, verb=verb, user=USER, times=None)
-    fake.cut_watches()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "action",
-    [
-        Answer(500),
-        Answer(503),
-        Answer(409),
-        Answer(410),
-        Answer(429, retry_after_seconds=1),
-        Page(),
-        Hang(),
-        Cut(),
-    ],
-    ids=lambda action: f"{type(action).__name__}{getattr(action, 'code', '')}",
-)
+@pytest.mark.parametrize("action", FAULTS, ids=named)
 async def test_what_happened_while_it_could_not_look_is_made_good(
     blind: tuple[Stage, FakeKubernetes], action: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,9 +87,9 @@ async def test_what_happened_while_it_could_not_look_is_made_good(
         await stage.create(replicas=2)
         await stage.settled(2)
         before = await stage.fleet.uids()
-        strike(fake, action)
+        strike(fake, USER, action)
         await eventually(lambda: misses(runtime, "pods"))
-        assert failures(runtime) > 0
+        assert watch_failures(runtime.registry, METRICS, "Pod") > 0
         await stage.fleet.delete_pod("x-1-main-0-0")
         await stage.fleet.change("x", {"replicas": 3})
         await stage.told()
@@ -129,7 +103,7 @@ async def test_what_happened_while_it_could_not_look_is_made_good(
         assert after["x-1-main-0-0"] != before["x-1-main-0-0"]
         assert fake.record.count("create", "pods", 201) == 2
     said = {record.getMessage() for record in caplog.records if record.name == "inferbus.kube"}
-    assert {"out of service", "back in service"} <= said
+    assert said >= OUTAGE
 
 
 @pytest.mark.slow
@@ -150,7 +124,7 @@ async def test_a_stalled_watch_is_noticed(
             return (await stage.fleet.uids())["x-1-main-0-0"] != before["x-1-main-0-0"]
 
         await eventually(is_replaced)
-        assert failures(runtime) > 0
+        assert watch_failures(runtime.registry, METRICS, "Pod") > 0
         await stage.settled(2)
         await eventually(lambda: is_ready(runtime))
 
@@ -233,11 +207,5 @@ async def test_a_minute_without_an_api_server_costs_nothing(
         after = await stage.fleet.uids()
         assert before.items() <= after.items()
         assert len(after) == 3
-    said = [record.getMessage() for record in caplog.records if record.name == "inferbus.kube"]
-    assert "out of service" in said
-    assert "back in service" in said
-
-
-def fast_clock() -> SystemClock:
-    now_ms = SystemClock().now_ms()
-    return SystemClock(Anchor(real_ms=now_ms, virtual_ms=now_ms, rate=FAST))
+    said = {record.getMessage() for record in caplog.records if record.name == "inferbus.kube"}
+    assert said >= OUTAGE

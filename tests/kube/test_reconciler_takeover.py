@@ -200,6 +200,7 @@ async def test_a_fleet_of_kthena_s_is_taken_over_untouched(
     assert snapshots == sorted(f"{NAME}-{one}" for one in set(kthena.revisions))
 
 
+@pytest.mark.slow
 async def test_a_fleet_that_was_taken_over_is_left_alone_afterwards(
     taken: tuple[Cluster, KthenaFleet],
 ) -> None:
@@ -253,6 +254,7 @@ async def test_a_fleet_that_was_taken_over_scales_and_rolls(
     assert await cluster.selected() == {name: [name] for name in names}
 
 
+@pytest.mark.slow
 async def test_a_pod_of_a_fleet_that_was_taken_over_is_replaced_as_it_was(
     taken: tuple[Cluster, KthenaFleet],
 ) -> None:

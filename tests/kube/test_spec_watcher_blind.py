@@ -9,13 +9,23 @@ from inferbus_contracts.services import Service
 from inferbus_shared.bus.service import Runtime
 from inferbus_shared.kube.resources import resource_of
 from inferbus_spec_watcher.kubernetes_store import FOLLOWED
-from tests.fakes.kubernetes import Answer, Cut, FakeKubernetes, Hang, Page
-from tests.kube.test_reconciler_faults import FAST, MINUTE, MOST_CALLS_PER_MINUTE, fast_clock
+from tests.fakes.kubernetes import Page
 from tests.kube.test_spec_watcher_children import CHILDREN, EXPANDED, play
 from tests.kube.test_spec_watcher_facts import ended, serving, told
 from tests.kube.test_spec_watcher_faults import SPACE, key_of, running
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
+from tests.support.kube_outages import (
+    FAST,
+    FAULTS,
+    MINUTE,
+    MOST_CALLS_PER_MINUTE,
+    OUTAGE,
+    fast_clock,
+    named,
+    strike,
+    watch_failures,
+)
 from tests.support.kube_watcher import create, fact, facts_in, place, saying, there
 from tests.support.nats import NatsServer
 
@@ -23,28 +33,6 @@ pytestmark = pytest.mark.slow
 
 USER = Service.SPEC_WATCHER
 METRICS = "inferbus_spec_watcher_kube"
-OUTAGE = {"out of service", "back in service"}
-
-FAULTS = [
-    Answer(500),
-    Answer(409),
-    Answer(410),
-    Answer(429, retry_after_seconds=1),
-    Page(),
-    Hang(),
-    Cut(),
-]
-
-
-def named(action: Any) -> str:
-    return f"{type(action).__name__}{getattr(action, 'code', '')}"
-
-
-def strike(fake: FakeKubernetes, action: Any) -> None:
-    """From now on no list and no watch of the spec-watcher works."""
-    for verb in ("list", "watch"):
-        fake.faults.add(action, verb=verb, user=USER, times=None)
-    fake.cut_watches()
 
 
 async def misses_servings(runtime: Runtime[Any]) -> bool:
@@ -53,16 +41,6 @@ async def misses_servings(runtime: Runtime[Any]) -> bool:
 
 async def is_ready(runtime: Runtime[Any]) -> bool:
     return await runtime.missing() == {}
-
-
-def failures(runtime: Runtime[Any]) -> float:
-    return sum(
-        sample.value
-        for metric in runtime.registry.collect()
-        for sample in metric.samples
-        if sample.name == f"{METRICS}_watch_failures_total"
-        and sample.labels["kind"] == "ModelServing"
-    )
 
 
 @pytest.mark.parametrize("action", FAULTS, ids=named)
@@ -76,9 +54,9 @@ async def test_what_happened_while_it_could_not_look_is_told(
     async with running(nats_server, fake_kube_server, **options) as (fake, calls, bus, runtime):
         await create(calls, serving("kept"), SPACE)
         kept = await told(bus, key_of("kept"), generation=1)
-        strike(fake, action)
+        strike(fake, USER, action)
         await eventually(lambda: misses_servings(runtime))
-        assert failures(runtime) > 0
+        assert watch_failures(runtime.registry, METRICS, "ModelServing") > 0
         await create(calls, serving("after"), SPACE)
         await calls.delete(place("ModelServing", SPACE, "before"))
         fake.faults.clear()

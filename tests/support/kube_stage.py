@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+from inferbus_contracts.resources.kinds import MODEL_SERVING
 from inferbus_contracts.services import Service
 from inferbus_shared.clock import SystemClock
 from inferbus_shared.kube.client import KubeClient
@@ -65,11 +66,13 @@ class ShownSubstrate(KubernetesSubstrate):
         """What is known of the cluster."""
         return self._cluster.facts
 
-    @property
-    def follows_pod_groups(self) -> bool:
-        """Whether PodGroups are followed: they aren't where nobody serves them."""
-        pod_groups = self._views["ModelServing"].pod_groups
-        return pod_groups is not None and pod_groups.served
+    def follows_pod_groups(self, served: bool) -> bool:
+        """Whether PodGroups are followed as served, or not served, and nothing is in the way.
+
+        For a moment after a definition a server tells of a kind whose path it doesn't answer yet.
+        """
+        views = self._views[MODEL_SERVING].pod_groups
+        return views is not None and views.served is served and views.problem is None
 
     def has_lost(self, node: str) -> bool | None:
         """Whether a node is out of service; None when it isn't known."""
@@ -168,7 +171,7 @@ class KubeStage:
 
         await eventually(is_answered, SHOWN_SECONDS)
         await self.until(
-            lambda: self.substrate.follows_pod_groups is served, f"PodGroups served: {served}"
+            lambda: self.substrate.follows_pod_groups(served), f"PodGroups served: {served}"
         )
         await self.substrate.look_at_cluster()
         assert self.substrate.facts.volcano is served

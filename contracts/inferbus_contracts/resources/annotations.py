@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from inferbus_contracts.resources.annotation_forms import non_empty, port, word
 from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_float
 
 PREFIX = "inferbus.dev/"
@@ -168,7 +169,7 @@ def parse_objective(text: str) -> Objective:
     if limit_ms <= 0 or not 0 < percent <= 100:
         raise ValueError("needs a time above 0 and a percentage above 0 and up to 100")
     return Objective(
-        metric=_word(ObjectiveMetric, match["metric"]), limit_ms=limit_ms, percent=percent
+        metric=word(ObjectiveMetric, match["metric"]), limit_ms=limit_ms, percent=percent
     )
 
 
@@ -180,21 +181,21 @@ def parse_capacity(text: str) -> Capacity:
     per_second = quantity_float(match["rate"])
     if per_second <= 0:
         raise ValueError("needs a rate above 0")
-    return Capacity(unit=_word(CapacityUnit, match["unit"]), per_second=per_second)
+    return Capacity(unit=word(CapacityUnit, match["unit"]), per_second=per_second)
 
 
 def parse_forecasting(text: str) -> Forecasting:
     """Read `daily`; raises `ValueError` saying what is wrong."""
-    word: Forecasting = _word(Forecasting, text)
-    return word
+    forecasting: Forecasting = word(Forecasting, text)
+    return forecasting
 
 
 def parse_aggregations(text: str) -> Aggregations:
     """Read e.g. `average`, or `gpu=utilisation,queue=average`; raises `ValueError`."""
     default, by_metric = Aggregation.TOTAL, {}
     for part in text.split(","):
-        name, equals, word = part.strip().rpartition("=")
-        way: Aggregation = _word(Aggregation, _SPELLINGS.get(word.strip(), word.strip()))
+        name, equals, said = part.strip().rpartition("=")
+        way: Aggregation = word(Aggregation, _SPELLINGS.get(said.strip(), said.strip()))
         if equals:
             by_metric[name.strip()] = way
         else:
@@ -204,12 +205,12 @@ def parse_aggregations(text: str) -> Aggregations:
 
 def parse_startup_order(text: str) -> frozenset[StartupStep]:
     """Read e.g. `entry-first,roles-in-order`; raises `ValueError`."""
-    return frozenset(_word(StartupStep, word.strip()) for word in text.split(","))
+    return frozenset(word(StartupStep, step.strip()) for step in text.split(","))
 
 
 def parse_naming(text: str) -> Naming:
     """Read `leader-worker-set`; raises `ValueError` for anything else."""
-    naming: Naming = _word(Naming, text)
+    naming: Naming = word(Naming, text)
     return naming
 
 
@@ -263,36 +264,18 @@ def problem_of(name: str, value: str) -> str | None:
 _SPELLINGS = {"utilization": "utilisation"}
 
 
-def _word(words: type[StrEnum], value: str) -> Any:
-    if value not in set(words):
-        raise ValueError(f"{value!r} is not one of {', '.join(sorted(words))}")
-    return words(value)
-
-
-def _non_empty(value: str) -> str:
-    if not value.strip():
-        raise ValueError("should not be empty")
-    return value
-
-
-def _port(value: str) -> int:
-    if not value.isdecimal() or not 0 < int(value) < 65536:
-        raise ValueError("should be a port, 1 to 65535")
-    return int(value)
-
-
 _PARSERS: dict[str, Any] = {
     OBJECTIVE: parse_objective,
     CAPACITY: parse_capacity,
     FORECAST: parse_forecasting,
-    MODE: lambda value: _word(ApplyMode, value),
-    COMPAT: lambda value: _word(Compat, value),
-    SCALER: lambda value: _word(Scaler, value),
-    MODEL_NAME: _non_empty,
+    MODE: lambda value: word(ApplyMode, value),
+    COMPAT: lambda value: word(Compat, value),
+    SCALER: lambda value: word(Scaler, value),
+    MODEL_NAME: non_empty,
     TOLERATIONS: parse_tolerations,
     AGGREGATION: parse_aggregations,
-    ENGINE: _non_empty,
-    ENGINE_PORT: _port,
+    ENGINE: non_empty,
+    ENGINE_PORT: port,
     OWNED_BY: str,
     CREATED_AT: str,
     PAUSED: parse_paused,
