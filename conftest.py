@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from inferbus_shared.telemetry import PairFormatter
-from tests.support.kube_apiserver import KubeApiServer, running_apiserver
-from tests.support.kube_manifests import install
+from tests.support.kube_apiserver import KubeApiServer
+from tests.support.kube_manifests import governed_apiserver
 from tests.support.nats import NatsServer, running_server
 
 pytest_plugins = ["tests.support.kube"]
@@ -49,8 +49,7 @@ def kube_apiserver() -> Iterator[KubeApiServer]:
     """A real API server, one for all tests of this process: each uses a namespace of its own.
 
     The services have the rights that `deploy/rbac` gives them, and no others.
-    Whoever kills it, or takes away kinds that others define too, takes `running_apiserver` instead.
+    Whoever kills it, or takes away kinds that others define too, takes `governed_apiserver`.
     """
-    with running_apiserver() as server:
-        install(server, "rbac")
+    with governed_apiserver() as server:
         yield server

@@ -9,7 +9,8 @@ import pytest
 
 from inferbus_contracts.services import Service
 from tests.docker.stack import Stack, running_stack
-from tests.support.compose import compose, configuration
+from tests.support.compose import configuration
+from tests.support.docker_engine import docker_engine
 from tests.support.eventually import eventually
 from tests.support.platform import model_manifests
 
@@ -23,23 +24,8 @@ COMPOSE_LABEL = "com.docker.compose.project"
 @pytest.fixture
 def engine() -> Iterator[Any]:
     """A Docker engine that answers and has, or gets, the base image."""
-    docker: Any = pytest.importorskip("docker")
-    asked = compose("ls", check=False)
-    if asked.returncode != 0:
-        pytest.skip(f"no Docker engine answers: {asked.stderr.strip()}")
-    client = docker.from_env()
-    try:
-        base = configuration()["services"]["router"]["build"]["args"]["BASE"]
-        try:
-            client.images.get(base)
-        except docker.errors.ImageNotFound:
-            try:
-                client.images.pull(base)
-            except docker.errors.APIError as error:
-                pytest.skip(f"the base image {base} can't be had: {error}")
+    with docker_engine(configuration()["services"]["router"]["build"]["args"]["BASE"]) as client:
         yield client
-    finally:
-        client.close()
 
 
 async def test_it_serves_survives_scales_and_goes(engine: Any, tmp_path: Path) -> None:

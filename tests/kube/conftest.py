@@ -12,9 +12,9 @@ import pytest_asyncio
 from tests.scenario.fleet import QUICK
 from tests.support import kube_watcher
 from tests.support.kube import REAL, KubeServer
-from tests.support.kube_apiserver import KubeApiServer, running_apiserver
+from tests.support.kube_apiserver import KubeApiServer
 from tests.support.kube_calls import KubeCalls
-from tests.support.kube_manifests import install, install_definitions
+from tests.support.kube_manifests import governed_apiserver, install_definitions
 from tests.support.kube_own import OwnServer
 from tests.support.kube_platform import KubePlatform, platform_on
 from tests.support.kube_stage import KubeStage, fake_server, real_server
@@ -29,9 +29,8 @@ sys.path.append(str(PLANNER_TESTS))
 @pytest.fixture(scope="session")
 def installed_apiserver() -> Iterator[KubeApiServer]:
     """All kinds and all accounts, as `kubectl apply -f deploy/crds -f deploy/rbac` leaves them."""
-    with running_apiserver() as server:
+    with governed_apiserver() as server:
         asyncio.run(install_definitions(server))
-        install(server, "rbac")
         yield server
 
 
@@ -47,7 +46,7 @@ def team(installed_apiserver: KubeApiServer) -> str:
 @pytest.fixture(scope="module")
 def own_apiserver() -> Iterator[KubeApiServer]:
     """One that a module's tests may stop, and define kinds on that others don't expect."""
-    with running_apiserver() as server:
+    with governed_apiserver() as server:
         yield server
 
 

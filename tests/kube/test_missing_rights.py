@@ -19,10 +19,10 @@ from inferbus_workload_reconciler.policy_neighbours import KTHENA_LEASE
 from inferbus_workload_reconciler.policy_parsing import parse_workload
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
-from tests.support.kube_apiserver import KubeApiServer, running_apiserver
+from tests.support.kube_apiserver import KubeApiServer
 from tests.support.kube_calls import path_of
 from tests.support.kube_fleet import KubeFleet, serving
-from tests.support.kube_manifests import apply, install, install_definitions
+from tests.support.kube_manifests import apply, governed_apiserver, install_definitions
 from tests.support.kube_passes import Passes, kube_substrate
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow]
@@ -34,9 +34,8 @@ RECONCILER = Service.WORKLOAD_RECONCILER
 @pytest.fixture(scope="module")
 def apiserver() -> Iterator[KubeApiServer]:
     """A server of this module alone: rights are taken away on it."""
-    with running_apiserver() as server:
+    with governed_apiserver() as server:
         asyncio.run(install_definitions(server))
-        install(server, "rbac")
         yield server
 
 

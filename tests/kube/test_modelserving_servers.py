@@ -158,7 +158,7 @@ async def controller(
     """The program; killed in the end."""
     environment = {
         **nats.environment("r"),
-        **kube.environment(),
+        **kube.environment(Service.WORKLOAD_RECONCILER),
         "INFERBUS_WORKLOAD_RECONCILER_SUBSTRATE": "kubernetes",
         "INFERBUS_KUBE_NAMESPACES": namespace,
         "INFERBUS_WORKLOAD_RECONCILER_HTTP_PORT": "0",

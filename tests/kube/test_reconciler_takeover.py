@@ -29,10 +29,11 @@ from tests.support.kthena_fleet import (
     KthenaFleet,
 )
 from tests.support.kube import KubeServer
-from tests.support.kube_apiserver import KubeApiServer, running_apiserver
+from tests.support.kube_apiserver import KubeApiServer
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_cluster import KubeCluster
 from tests.support.kube_fleet import KubeFleet, install_definitions
+from tests.support.kube_manifests import governed_apiserver
 from tests.support.kube_passes import Passes, kube_substrate
 from tests.support.kube_watcher import install
 
@@ -75,7 +76,7 @@ ON_REAL = ("first, gang, newer volcano", "newest, rolling, gang", "newest, no vo
 @pytest.fixture(scope="module")
 def volcano_apiserver() -> Iterator[KubeApiServer]:
     """A real API server of this module alone: it serves PodGroups."""
-    with running_apiserver() as server:
+    with governed_apiserver() as server:
         yield server
 
 

@@ -1,5 +1,6 @@
 """The manifests of `deploy/` on an API server, applied as kubectl does it, server-side."""
 
+import contextlib
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -10,7 +11,7 @@ import yaml
 from inferbus_contracts.manifests.definitions import DEFINED
 from inferbus_contracts.resources.kinds import KINDS, Kind
 from tests.support.eventually import eventually
-from tests.support.kube_apiserver import KubeApiServer
+from tests.support.kube_apiserver import KubeApiServer, running_apiserver
 from tests.support.kube_http import APPLY, Answer
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -48,6 +49,14 @@ def install(server: KubeApiServer, folder: str) -> None:
     for manifest in manifests(folder):
         answer = apply(server, manifest)
         assert answer.status in (HTTPStatus.OK, HTTPStatus.CREATED), answer.body
+
+
+@contextlib.contextmanager
+def governed_apiserver() -> Iterator[KubeApiServer]:
+    """A server of one's own, on which services have the rights of `deploy/rbac` and no others."""
+    with running_apiserver() as server:
+        install(server, "rbac")
+        yield server
 
 
 async def install_definitions(server: KubeApiServer) -> None:

@@ -29,9 +29,9 @@ from inferbus_workload_reconciler.settings import WorkloadReconcilerSettings
 from tests.fakes.kubernetes import FakeKubernetes, crds
 from tests.support.eventually import eventually
 from tests.support.kube import KubeServer
-from tests.support.kube_apiserver import running_apiserver
 from tests.support.kube_calls import KubeCalls, path_of
 from tests.support.kube_fleet import install_definitions
+from tests.support.kube_manifests import governed_apiserver
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -143,7 +143,7 @@ class KubeStage:
         definition = yaml.safe_load((_OTHER_KINDS / "leaderworkersets.yaml").read_text())
         await self._created(_DEFINITIONS, definition)
         await self._created(path_of("nodes"), {"metadata": {"name": NODE_NAME}})
-        fields = {"discovery_poll_seconds": 0.1, **server.settings()}
+        fields = {"discovery_poll_seconds": 0.1, **server.settings(Service.WORKLOAD_RECONCILER)}
         settings = KubeSettings.model_validate(fields)
         client = await self._stack.enter_async_context(KubeClient(settings))
         self.substrate = ShownSubstrate(client, WorkloadReconcilerSettings(), SystemClock())
@@ -201,7 +201,7 @@ def real_server(folder: Path) -> Enter:
     """A real one that nobody shares: the definition of PodGroups comes and goes."""
 
     async def enter(stack: AsyncExitStack) -> KubeServer:
-        real = await asyncio.to_thread(stack.enter_context, running_apiserver())
+        real = await asyncio.to_thread(stack.enter_context, governed_apiserver())
         return KubeServer("real", real.url, real.tokens, folder, real.certificate_authority)
 
     return enter
