@@ -21,9 +21,15 @@ hypothesis.settings.load_profile("inferbus")
 
 @pytest.fixture(autouse=True)
 def no_log_outlives_its_test() -> Iterator[None]:
-    """A program run inside a test logs to a standard error that pytest closes after the test."""
+    """A program run inside a test logs to a standard error that pytest closes after the test.
+
+    The command line silences the loggers of its process, too.
+    """
+    root, own = logging.getLogger(), logging.getLogger("inferbus")
+    levels = root.level, own.level
     yield
-    root = logging.getLogger()
+    root.setLevel(levels[0])
+    own.setLevel(levels[1])
     for handler in tuple(root.handlers):
         if isinstance(handler.formatter, PairFormatter):
             root.removeHandler(handler)

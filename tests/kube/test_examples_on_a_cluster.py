@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.kinds import key_of
+from inferbus_contracts.resources.kinds import LEADER_WORKER_SET, MODEL_SERVING, key_of
 from tests.scenario.example_files import BATCHES, FOLDER, Batch
 from tests.support.kube_platform import KubePlatform
 
@@ -38,9 +38,11 @@ async def test_every_example_serves_on_a_cluster_and_leaves_nothing(kube: KubePl
 
 
 async def has_children(kube: KubePlatform, batch: Batch) -> None:
+    """Nothing runs LeaderWorkerSets here, so their groups are ModelServings of the same name."""
     for text in batch.children:
         key = ObjectKey.parse(text)
-        child = await kube.get(key.kind, key.name)
+        kind = MODEL_SERVING if key.kind == LEADER_WORKER_SET else key.kind
+        child = await kube.get(kind, key.name)
         assert child is not None, f"{batch.name}: no {key}"
         (owner,) = child["metadata"]["ownerReferences"]
         assert owner["controller"] is True

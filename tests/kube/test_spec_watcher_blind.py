@@ -80,7 +80,7 @@ async def test_a_minute_without_an_api_server_loses_nothing(
     async with running(nats_server, fake_kube_server) as (fake, calls, bus, runtime):
         await create(calls, serving("kept"), SPACE)
         kept = await told(bus, key_of("kept"), generation=1)
-        before = await facts_in(nats_server)
+        before = await facts_in(nats_server, SPACE)
         began = time.monotonic()
         fake.record.clear()
         if away == "stopped":
@@ -98,7 +98,9 @@ async def test_a_minute_without_an_api_server_loses_nothing(
         fake.compact()
         fake.faults.clear()
         if away == "stopped":
-            assert await facts_in(nats_server) == before, "of what can't be seen nothing is told"
+            assert await facts_in(nats_server, SPACE) == before, (
+                "of what can't be seen nothing is told"
+            )
             await fake.start()
             await create(calls, serving("during"), SPACE)
             await calls.delete(place("ModelServing", SPACE, "before"))

@@ -1,9 +1,8 @@
 """Running commands as a user would, in this process."""
 
 import asyncio
-import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +23,6 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_it_was() -> Iterator[None]:
-    """The command line silences the loggers of its process."""
-    log = logging.getLogger("inferbus")
-    level = log.level
-    yield
-    log.setLevel(level)
 
 
 @pytest.fixture
