@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from inferbus_contracts.leader_worker_sets import LEASE, LeaderWorkerSets
 from inferbus_contracts.resources.kinds import MODEL_SERVING
 from inferbus_spec_watcher.kubernetes_groups import LOOK_SECONDS
@@ -112,6 +114,7 @@ async def test_without_their_controller_groups_run_natively_and_look_the_same(
         assert await read(cluster.calls, "LeaderWorkerSet", cluster.namespace, "play") is None
 
 
+@pytest.mark.slow
 async def test_what_runs_goes_on_when_the_kind_and_its_controller_come_and_go(
     nats_server: NatsServer, fake_kube_server: KubeServer
 ) -> None:
@@ -136,6 +139,7 @@ async def test_what_runs_goes_on_when_the_kind_and_its_controller_come_and_go(
         assert await read(calls, MODEL_SERVING, "default", "second") is None
 
 
+@pytest.mark.slow
 async def test_groups_whose_kind_was_removed_come_up_natively(
     nats_server: NatsServer, fake_kube_server: KubeServer
 ) -> None:

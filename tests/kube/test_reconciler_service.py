@@ -202,6 +202,7 @@ async def test_a_second_instance_has_nothing_to_add(stage: Stage) -> None:
         assert (await stage.fleet.uids(), await stage.fleet.serving()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kube_server", ["fake"], indirect=True)
 @pytest.mark.parametrize(
     "action",

@@ -201,6 +201,7 @@ async def test_history_that_was_compacted_away_is_listed_again(
         await eventually(lambda: names(reflector) == ["comes"])
 
 
+@pytest.mark.slow
 async def test_faults_of_every_kind_end_with_the_truth(fake_kube_server: KubeServer) -> None:
     fake = fake_kube_server.fake
     assert fake is not None
