@@ -24,6 +24,8 @@ class Measurement:
     measure: Measure
     noisy: bool = True
     """Whether other work on the machine can make it miss its limits."""
+    promised: bool = True
+    """Whether it is made when nothing is named: its limits hold, and are to go on holding."""
 
 
 @dataclass
