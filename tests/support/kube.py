@@ -5,7 +5,6 @@ A test that takes `kube_server` runs on the fake always, and on a real kube-apis
 whatever passes on both is a semantics that the fake has right.
 """
 
-import os
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +16,11 @@ import pytest_asyncio
 import yaml
 
 from inferbus_contracts.services import Service
+from tests.support.kube_apiserver import ADMIN
 
 if TYPE_CHECKING:
     from tests.fakes.kubernetes import FakeKubernetes
     from tests.support.kube_calls import KubeCalls
-
-ASSETS = "KUBEBUILDER_ASSETS"
-ADMIN = "admin"
-"""The user who may do everything, on both."""
 
 REAL = pytest.param("real", marks=[pytest.mark.slow, pytest.mark.kube])
 
@@ -93,8 +89,6 @@ class KubeServer:
 async def kube_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KubeServer]:
     """An API server: the fake, of this test alone; the real one, of this test process."""
     if request.param == "real":
-        if not os.environ.get(ASSETS):
-            pytest.skip(f"{ASSETS} names no folder with etcd and kube-apiserver")
         real = request.getfixturevalue("kube_apiserver")
         yield KubeServer(
             "real", real.url, real.tokens, tmp_path, ca_file=real.certificate_authority

@@ -16,7 +16,6 @@ from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.settings import KubeSettings
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-POD_PATH = "/api/v1/pods"
 
 
 class TimelessClock:

@@ -120,13 +120,6 @@ class FakeKubernetes:
             each.end(cut=True)
         return len(found)
 
-    def end_watches(self, resource: str = "") -> int:
-        """End open watches properly, as their timeout does."""
-        found = self.watches(resource)
-        for each in found:
-            each.end()
-        return len(found)
-
     def expire_watches(self, resource: str = "") -> int:
         """Send a 410 ERROR event to open watches."""
         found = self.watches(resource)
