@@ -19,14 +19,22 @@ async def test_a_definition_makes_a_kind_served_and_takes_it_away(
     widgets = Widgets(kube_calls, namespace)
     assert not await widgets.served()
     await widgets.install()
-    listed = (await kube_calls.get(f"/apis/{widgets.group}/v1")).body
-    resources = {each["name"]: each for each in listed["resources"]}
+
+    async def listed() -> dict[str, Document]:
+        answer = await kube_calls.get(f"/apis/{widgets.group}/v1")
+        return {each["name"]: each for each in answer.body.get("resources", [])}
+
+    resources = await eventually(listed, what="discovery follows what is served")
     assert set(resources) == {"widgets", "widgets/status", "widgets/scale"}
     assert resources["widgets"]["kind"] == "Widget"
     assert resources["widgets"]["shortNames"] == ["wi"]
     assert resources["widgets/scale"]["kind"] == "Scale"
-    groups = (await kube_calls.get("/apis")).body["groups"]
-    assert widgets.group in [group["name"] for group in groups]
+
+    async def in_the_list_of_groups() -> bool:
+        groups = (await kube_calls.get("/apis")).body["groups"]
+        return widgets.group in [group["name"] for group in groups]
+
+    await eventually(in_the_list_of_groups)
     definition = (await kube_calls.get(f"{CRDS}/widgets.{widgets.group}")).body
     conditions = {c["type"]: c["status"] for c in definition["status"]["conditions"]}
     assert conditions["Established"] == "True"
@@ -43,7 +51,11 @@ async def test_a_definition_makes_a_kind_served_and_takes_it_away(
         return answer.code == 404
 
     await eventually(gone, what="the kind is no longer served")
-    assert (await kube_calls.get(f"/apis/{widgets.group}/v1")).code == 404
+
+    async def forgotten() -> bool:
+        return (await kube_calls.get(f"/apis/{widgets.group}/v1")).code == 404
+
+    await eventually(forgotten, what="the group is no longer discovered")
 
 
 async def test_defaults_and_unknown_fields(kube_calls: KubeCalls, namespace: str) -> None:
