@@ -67,14 +67,14 @@ def test_whole_events_are_not_held_back(events: list[bytes], sizes: list[int]) -
         assert len(got) == max(ends, default=0)
 
 
-def test_rt_39_usage_that_the_router_asked_for_is_counted_and_not_shown() -> None:
+def test_t039_usage_that_the_router_asked_for_is_counted_and_not_shown() -> None:
     stream = EventStream(drop_usage=True)
 
     assert stream.feed(chat("a") + ONLY_USAGE + DONE) == chat("a") + DONE
     assert stream.output_tokens == 34
 
 
-def test_rt_40_usage_beside_choices_is_forwarded_and_counted() -> None:
+def test_t040_usage_beside_choices_is_forwarded_and_counted() -> None:
     both = event({"choices": [{"delta": {}}], "usage": USAGE})
     stream = EventStream(drop_usage=True)
 
@@ -82,7 +82,7 @@ def test_rt_40_usage_beside_choices_is_forwarded_and_counted() -> None:
     assert stream.output_tokens == 34
 
 
-def test_rt_41_usage_that_the_client_asked_for_is_forwarded() -> None:
+def test_t041_usage_that_the_client_asked_for_is_forwarded() -> None:
     stream = EventStream(drop_usage=False)
 
     assert stream.feed(ONLY_USAGE) == ONLY_USAGE
@@ -155,7 +155,7 @@ BODY = json.dumps(
 
 
 @given(st.lists(st.integers(1, 60), max_size=30), st.integers(0, 5_000))
-def test_rt_42_usage_is_found_however_the_body_is_cut(sizes: list[int], padding: int) -> None:
+def test_t042_usage_is_found_however_the_body_is_cut(sizes: list[int], padding: int) -> None:
     body = BODY[:-1] + b', "x": "' + b"y" * padding + b'"}'
     usage = read(*cut(body, sizes))
 

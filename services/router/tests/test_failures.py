@@ -101,7 +101,7 @@ async def test_a_failure_before_the_response_is_a_bad_gateway(
 
 
 @pytest.mark.parametrize("failure", [*BEFORE_THE_RESPONSE, unavailable])
-async def test_rt_33_it_is_tried_again_elsewhere_with_the_whole_body_where_that_is_declared(
+async def test_t033_it_is_tried_again_elsewhere_with_the_whole_body_where_that_is_declared(
     router: RouterUnderTest, start_engine: StartEngine, failure: Script
 ) -> None:
     engines = [await start_engine(failure), await start_engine()]
@@ -117,7 +117,7 @@ async def test_rt_33_it_is_tried_again_elsewhere_with_the_whole_body_where_that_
     await router.settled()
 
 
-async def test_rt_32_when_every_attempt_fails_the_client_sees_the_last_answer(
+async def test_t032_when_every_attempt_fails_the_client_sees_the_last_answer(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine(unavailable)
@@ -154,7 +154,7 @@ async def test_a_failing_status_whose_body_is_still_coming_is_tried_again_at_onc
 
 
 @pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 501])
-async def test_rt_d01_what_may_be_the_requests_own_fault_is_passed_on_at_once(
+async def test_rt_01_what_may_be_the_requests_own_fault_is_passed_on_at_once(
     router: RouterUnderTest, start_engine: StartEngine, status: int
 ) -> None:
     async def refuses(turn: Turn) -> None:
@@ -211,7 +211,7 @@ async def test_a_connection_that_is_never_made_is_given_up(
     await router.settled()
 
 
-async def test_rt_36_a_declared_timeout_cuts_the_wait_for_the_response(
+async def test_t036_a_declared_timeout_cuts_the_wait_for_the_response(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     async def thinks(turn: Turn) -> None:
@@ -228,7 +228,7 @@ async def test_rt_36_a_declared_timeout_cuts_the_wait_for_the_response(
     await router.settled()
 
 
-async def test_rt_36_a_slow_body_behind_a_quick_head_is_not_cut(
+async def test_t036_a_slow_body_behind_a_quick_head_is_not_cut(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     finish = asyncio.Event()
@@ -250,7 +250,7 @@ async def test_rt_36_a_slow_body_behind_a_quick_head_is_not_cut(
     assert await client.chunk(response) == b""
 
 
-async def test_rt_d03_the_time_of_all_attempts_together_is_limited(
+async def test_rt_03_the_time_of_all_attempts_together_is_limited(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine(unavailable)
@@ -261,7 +261,7 @@ async def test_rt_d03_the_time_of_all_attempts_together_is_limited(
     assert len(engine.turns) <= 8
 
 
-async def test_rt_d16_an_endpoint_that_keeps_failing_is_left_alone(
+async def test_rt_16_an_endpoint_that_keeps_failing_is_left_alone(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     bad, good = await start_engine(closes), await start_engine()
@@ -316,7 +316,7 @@ async def test_connections_are_kept_and_used_again(
     assert engine.connections == 1
 
 
-async def test_there_are_as_many_connections_as_requests(
+async def test_rt_17_there_are_as_many_connections_as_requests(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     gate = Gate()
