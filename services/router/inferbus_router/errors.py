@@ -244,6 +244,6 @@ def stream_broken(detail: str) -> RequestError:
 
 
 def gateway_timeout(seconds: float) -> RequestError:
-    """The engine's response didn't begin in time."""
+    """No engine's response began in time."""
     message = f"The model's endpoint did not begin to answer within {seconds:g} seconds."
     return RequestError(504, "gateway_timeout", message, ErrorType.UPSTREAM_TRANSPORT)

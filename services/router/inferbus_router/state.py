@@ -16,7 +16,7 @@ from inferbus_router.policy_retry import RetryBudget
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
-from inferbus_router.waiting import TimedRequest
+from inferbus_router.waiting import TimedRequest, TimedTry
 
 
 class RouterState:
@@ -43,13 +43,14 @@ class RouterState:
         self.rate = rate
         self.table = RoutingTable()
         self.fleet = Fleet(make_endpoint)
-        self.plans = Plans(ledger, self.first_byte_deadlines)
+        self.plans = Plans(ledger, self.first_byte_deadlines, self.try_deadlines)
         self.retry_budget = RetryBudget()
         self.hold: HoldQueue[TimedRequest] = HoldQueue(
             settings.hold_queue_requests, settings.hold_queue_bytes
         )
         self._keeper = Timekeeper(now_ms, rate)
         self._first_byte: dict[int, Deadlines[TimedRequest]] = {}
+        self._each_try: dict[int, Deadlines[TimedTry]] = {}
         self.hold_deadlines = self._deadlines(settings.hold_deadline_seconds * 1000)
         self.idle_deadlines = self._deadlines(settings.stream_idle_timeout_seconds * 1000)
 
@@ -64,6 +65,18 @@ class RouterState:
             deadlines = self._first_byte[limit_ms] = self._deadlines(limit_ms)
         return deadlines
 
+    def try_deadlines(self, timeout_ms: int | None) -> Deadlines[TimedTry] | None:
+        """For the first byte of a response to one attempt; None where the model server sets no
+        limit for it.
+        """
+        if timeout_ms is None:
+            return None
+        deadlines = self._each_try.get(timeout_ms)
+        if deadlines is None:
+            deadlines = self._keeper.deadlines(timeout_ms, _try_deadline_passed)
+            self._each_try[timeout_ms] = deadlines
+        return deadlines
+
     def stop(self) -> None:
         """Let go of timers and connections."""
         self._keeper.stop()
@@ -73,3 +86,7 @@ class RouterState:
 
 def _deadline_passed(request: TimedRequest) -> None:
     request.deadline_passed()
+
+
+def _try_deadline_passed(attempt: TimedTry) -> None:
+    attempt.try_deadline_passed()

@@ -38,7 +38,7 @@ def only_rule(table: RoutingTable) -> Rule:
 
 
 def drawn(fleet: Fleet[EndpointLoad], table: RoutingTable) -> str | None:
-    state = fleet.draw(only_rule(table))
+    state = fleet.draw(only_rule(table), now_ms=0)
     return state.server.key.name if state else None
 
 
