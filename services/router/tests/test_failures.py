@@ -14,47 +14,8 @@ from services.router.tests.builders import endpoint, server, server_key
 from services.router.tests.client import BrokenOffError, chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Gate, Script, Turn, answers
+from services.router.tests.engines_that_fail import closes, fails_first, thinks, unavailable
 from tests.support.eventually import eventually
-
-
-def refusing_port() -> int:
-    """A port that refuses connections: bound, so that nobody else gets it, and not listening."""
-    bound = socket.socket()
-    bound.bind(("127.0.0.1", 0))
-    _HELD.append(bound)
-    port: int = bound.getsockname()[1]
-    return port
-
-
-_HELD: list[socket.socket] = []
-
-
-@pytest.fixture(autouse=True)
-def _let_ports_go() -> object:
-    yield
-    for bound in _HELD:
-        bound.close()
-    _HELD.clear()
-
-
-def fails_first(count: int, failure: Script) -> Script:
-    """Fails that many times, then works."""
-    failures = 0
-
-    async def script(turn: Turn) -> None:
-        nonlocal failures
-        failures += 1
-        await (failure if failures <= count else answers)(turn)
-
-    return script
-
-
-async def unavailable(turn: Turn) -> None:
-    await turn.respond({"detail": "busy"}, status=503, Retry_After="7")
-
-
-async def closes(turn: Turn) -> None:
-    turn.close()
 
 
 async def resets(turn: Turn) -> None:
@@ -169,17 +130,19 @@ async def test_rt_01_what_may_be_the_requests_own_fault_is_passed_on_at_once(
 
 
 async def test_a_refused_connection_is_tried_elsewhere_once(
-    router: RouterUnderTest, start_engine: StartEngine
+    router: RouterUnderTest, start_engine: StartEngine, dead_port: int
 ) -> None:
     engine = await start_engine()
-    router.serve(endpoint(refusing_port()), engine.entry())
+    router.serve(endpoint(dead_port), engine.entry())
     client = await router.client()
 
     assert {(await client.post(chat())).status for _ in range(4)} == {200}
 
 
-async def test_refused_connections_alone_are_a_bad_gateway(router: RouterUnderTest) -> None:
-    router.serve(*(endpoint(refusing_port()) for _ in range(3)))
+async def test_refused_connections_alone_are_a_bad_gateway(
+    router: RouterUnderTest, dead_port: int
+) -> None:
+    router.serve(*(endpoint(dead_port, pod=f"pod-{index}") for index in range(3)))
     response = await (await router.client()).post(chat())
 
     assert (response.status, response.error) == (502, "bad_gateway")
@@ -214,9 +177,6 @@ async def test_a_connection_that_is_never_made_is_given_up(
 async def test_t036_a_declared_timeout_cuts_the_wait_for_the_response(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    async def thinks(turn: Turn) -> None:
-        await turn.gone()
-
     engine = await start_engine(thinks)
     router.serve(engine.entry(), timeout_ms=50, retry_attempts=5)
     response = await (await router.client()).post(chat())
@@ -240,12 +200,14 @@ async def test_t036_a_slow_body_behind_a_quick_head_is_not_cut(
         await turn.chunk(b"")
 
     engine = await start_engine(slow_body)
-    router.serve(engine.entry(), timeout_ms=20)
+    router.serve(engine.entry(), timeout_ms=60_000)
     client = await router.client()
     await client.send(post_bytes(chat(stream=True)))
     response = await client.head()
     await client.chunk(response)
-    asyncio.get_running_loop().call_later(0.1, finish.set)
+    deadlines = router.running.router.state.first_byte_deadlines(60_000)
+    assert deadlines.items() == [], "the declared timeout doesn't count any more"
+    finish.set()
 
     assert await client.chunk(response) == b""
 
