@@ -244,9 +244,12 @@ def parse_tolerations(text: str) -> list[dict[str, Any]]:
 
 
 def try_timeout_ms_of(annotations: Mapping[str, str]) -> int | None:
-    """How long one attempt may take, milliseconds; None without a limit, or a usable one."""
-    value = annotations.get(TRY_TIMEOUT, "")
-    return None if problem_of(TRY_TIMEOUT, value) else parse_deadline_ms(value)
+    """How long one attempt may take, milliseconds; None: as long as all of them together.
+
+    Raises `ValueError` for what admission refuses.
+    """
+    value = annotations.get(TRY_TIMEOUT)
+    return None if value is None else parse_deadline_ms(value)
 
 
 def compat_of(annotations: Mapping[str, str]) -> Compat | None:
