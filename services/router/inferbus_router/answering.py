@@ -14,7 +14,6 @@ from inferbus_router.errors import (
     stream_broken,
 )
 from inferbus_router.fallback import Fallback, FallingBack
-from inferbus_router.http_messages import error_page
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, TOO_MANY_REQUESTS, Failure
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
@@ -96,7 +95,9 @@ class Answering(FallingBack, TimedRequest):
         relay = self._relay = Relay(head, request.head.minor_version, self._asks_for_usage)
         self._keep_alive = self._client.keeps_alive(request) and not relay.must_close
         self._account.first_byte(head.status, relay.is_event_stream, now_ms)
-        return relay.head(request.request_id, self._keep_alive)
+        out = relay.head(request.request_id, self._keep_alive)
+        cors = self._router.cors
+        return out if cors is None else cors.replace(out, request.head)
 
     def response_failed(self, failure: Failure, detail: str) -> None:
         """The endpoint can't be reached, or broke the response off."""
@@ -162,7 +163,7 @@ class Answering(FallingBack, TimedRequest):
         """Answer with an error; nothing of a response has been sent."""
         self._account.fail(error)
         self._end(self._router.now_ms())
-        self._client.answer(self._request, error_page(error))
+        self._client.answer(self._request, self._router.page_of(error, self._request.head))
 
     def _break_off(self, relay: Relay, detail: str, now_ms: int) -> None:
         """The response can't be ended as it should: the client must be able to tell."""

@@ -7,12 +7,16 @@ together: both are of the newest parts.
 from collections.abc import Callable
 
 from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.cors import cross_origin
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
+from inferbus_router.errors import RequestError
 from inferbus_router.fleet import Fleet
+from inferbus_router.http_messages import Page, error_page
 from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plans
 from inferbus_router.policy_hold import HoldQueue
 from inferbus_router.policy_retry import RetryBudget
+from inferbus_router.request import RequestHead
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
@@ -48,6 +52,7 @@ class RouterState:
         self.hold: HoldQueue[TimedRequest] = HoldQueue(
             settings.hold_queue_requests, settings.hold_queue_bytes
         )
+        self.cors = cross_origin(settings.cors_origins)
         self._keeper = Timekeeper(now_ms, rate)
         self._first_byte: dict[int, Deadlines[TimedRequest]] = {}
         self._each_try: dict[int, Deadlines[TimedTry]] = {}
@@ -76,6 +81,11 @@ class RouterState:
             deadlines = self._keeper.deadlines(timeout_ms, _try_deadline_passed)
             self._each_try[timeout_ms] = deadlines
         return deadlines
+
+    def page_of(self, error: RequestError, request: RequestHead) -> Page:
+        """The response that tells a client, or a page in its browser, of an error."""
+        page = error_page(error)
+        return page if self.cors is None else self.cors.permit(page, request)
 
     def stop(self) -> None:
         """Let go of timers and connections."""
