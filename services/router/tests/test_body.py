@@ -229,7 +229,7 @@ def test_t003_a_body_without_a_model(member: str) -> None:
         b'{"model":"m","input":{"anything":1}}',
     ],
 )
-def test_rt_40_a_body_of_any_other_shape_is_passed_on(raw: bytes) -> None:
+def test_rt_40_t004_t005_a_body_of_any_other_shape_is_passed_on(raw: bytes) -> None:
     assert JsonBody(raw).model == "m"
 
 
