@@ -93,6 +93,9 @@ class UpstreamProtocol(asyncio.Protocol):
         self._silent = False
         had_head = reader.head is not None
         problem = reader.feed(data)
+        if problem and reader.head is None:
+            self._fail(receiver, problem)
+            return
         head = None if had_head else reader.head
         body = reader.take_body()
         is_complete = reader.is_complete
@@ -101,8 +104,11 @@ class UpstreamProtocol(asyncio.Protocol):
         if head is not None or body or is_complete:
             receiver.response_received(head, body, is_complete)
         if problem and self._receiver is receiver:
-            self.abandon()
-            receiver.response_failed(Failure.BROKEN, problem)
+            self._fail(receiver, problem)
+
+    def _fail(self, receiver: ResponseReceiver, problem: str) -> None:
+        self.abandon()
+        receiver.response_failed(Failure.BROKEN, problem)
 
     @property
     def _is_sent(self) -> bool:
@@ -130,5 +136,5 @@ class UpstreamProtocol(asyncio.Protocol):
         elif self._silent and self._used:
             receiver.response_failed(Failure.STALE, "the endpoint closed the kept connection")
         else:
-            reason = str(error) if error else "the endpoint closed the connection"
+            reason = str(error or "") or "the endpoint closed the connection"
             receiver.response_failed(Failure.BROKEN, reason)

@@ -167,7 +167,7 @@ def test_a_client_that_goes_away_is_told_to_whoever_serves_it_once(
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=10_000, deadline=None)
 @given(_STREAMS, _CUTS)
 def test_fuzzed_for_longer(data: bytes, cuts: list[int]) -> None:
     world = ProtocolWorld()
