@@ -40,6 +40,8 @@ class UpstreamProtocol(asyncio.Protocol):
     """One connection to an engine."""
 
     _transport: asyncio.Transport | None = None
+    _reader: ResponseReader
+    """Made with the connection: what never came to be leaves nothing behind."""
     _receiver: ResponseReceiver | None = None
     _used = False
     """An earlier request had this connection."""
@@ -48,7 +50,6 @@ class UpstreamProtocol(asyncio.Protocol):
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
-        self._reader = ResponseReader()
 
     # What exchanges and pools do.
 
@@ -84,6 +85,7 @@ class UpstreamProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._reader = ResponseReader()
 
     def data_received(self, data: bytes) -> None:
         receiver, reader = self._receiver, self._reader
@@ -127,6 +129,7 @@ class UpstreamProtocol(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._owner.closed(self)
+        self._reader.let_go()
         receiver, self._receiver = self._receiver, None
         if receiver is None:
             return
