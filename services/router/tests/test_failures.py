@@ -62,7 +62,7 @@ async def test_a_failure_before_the_response_is_a_bad_gateway(
 
 
 @pytest.mark.parametrize("failure", [*BEFORE_THE_RESPONSE, unavailable])
-async def test_t033_it_is_tried_again_elsewhere_with_the_whole_body_where_that_is_declared(
+async def test_t033_rt_41_it_is_tried_again_elsewhere_with_the_whole_body_where_that_is_declared(
     router: RouterUnderTest, start_engine: StartEngine, failure: Script
 ) -> None:
     engines = [await start_engine(failure), await start_engine()]

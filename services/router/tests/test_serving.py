@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from inferbus_contracts.events.route import TokenLimit
+from inferbus_router.record import RequestRecord
 from services.router.tests.builders import exact, route, route_key, rule, server, server_key
 from services.router.tests.client import chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
@@ -283,7 +284,7 @@ async def test_t030_a_route_to_a_model_server_that_does_not_exist(router: Router
     assert "ns/ms" in response.json["error"]["message"]
 
 
-async def test_t031_no_ready_endpoint_and_nothing_to_wait_for(
+async def test_t031_rt_05_no_ready_endpoint_and_nothing_to_wait_for(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -484,3 +485,22 @@ async def test_statuses_of_engines_are_passed_on_and_told_apart(
     await router.settled()
     await eventually(lambda: router.demand.total("errors") == 1)
     assert router.demand.total("completions") == 5
+
+
+async def test_rt_29_requests_are_logged_whatever_their_path_and_end(
+    router: RouterUnderTest, start_engine: StartEngine
+) -> None:
+    records: list[RequestRecord] = []
+    router.running.router.ledger.log = records.append
+    router.serve((await start_engine()).entry())
+    client = await router.client()
+    await client.post(chat())
+    await client.post(chat(), "/v1/of/the/future")
+    await client.post(chat("unknown"))
+    await client.post(b"{", "/v1/embeddings")
+    await client.get("/v1/models")
+    await client.get("/v1/embeddings")
+    await client.send(b"nonsense\r\n\r\n")
+    await client.response()
+
+    assert [record.status for record in records] == [200, 200, 404, 400, 200, 405, 400]
