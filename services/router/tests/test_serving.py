@@ -99,7 +99,20 @@ async def test_t037_the_request_id_is_passed_on_returned_and_made_where_missing(
     [
         ("/v1/embeddings", b'{"model":"m","input":["a","b"]}'),
         ("/v1/completions", b'{"model":"m","prompt":[[1,2],[3]]}'),
+        ("/v1/completions", b'{"model":"m","prompt":["a","b"],"n":2}'),
+        ("/v1/completions", b'{"model":"m","prompt":[1,2,3]}'),
+        ("/v1/embeddings", b'{"model":"m","input":[[1,2],[3]],"encoding_format":"base64"}'),
+        (
+            "/v1/responses",
+            b'{"model":"m","instructions":"i","input":[{"role":"user","content":5}]}',
+        ),
+        ("/v1/rerank", b'{"model":"m","query":"q","documents":["a",{"text":"b"}]}'),
+        ("/v1/score", b'{"model":"m","text_1":"a","text_2":["b"]}'),
+        ("/v1/moderations", b'{"model":"m","input":"x"}'),
+        ("/v1/images/generations", b'{"model":"m","prompt":"x","size":"1x1"}'),
+        ("/v1/audio/speech", b'{"model":"m","input":"x","voice":"v"}'),
         ("/v1/something/new", b'{"model":"m","anything":{"x":[1]}}'),
+        ("/v1/something/new?api-version=1&x=%20", b'{"model":"m"}'),
         ("/v1/messages", b'{"model":"m","system":"s","messages":[]}'),
     ],
 )
@@ -110,7 +123,7 @@ async def test_rt_40_bodies_of_any_shape_are_passed_on(
     router.serve(engine.entry())
 
     assert (await (await router.client()).post(body, path)).status == 200
-    assert engine.turns[0].body == body
+    assert (engine.turns[0].target, engine.turns[0].body) == (path, body)
 
 
 async def test_an_audio_form_is_routed_and_renamed(
