@@ -45,6 +45,8 @@ class UpstreamProtocol(asyncio.Protocol):
     _receiver: ResponseReceiver | None = None
     _used = False
     """An earlier request had this connection."""
+    _ended = False
+    """The end of the connection is the engine's wish, not somebody's on the way (RFC 9112, 9.8)."""
     _silent = True
     """Nothing of the awaited response has come."""
 
@@ -126,6 +128,10 @@ class UpstreamProtocol(asyncio.Protocol):
         else:
             self.close()
 
+    def eof_received(self) -> None:
+        """The engine ended the connection as it should; with TLS only after its notice."""
+        self._ended = True
+
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._owner.closed(self)
@@ -134,7 +140,7 @@ class UpstreamProtocol(asyncio.Protocol):
         if receiver is None:
             return
         head = self._reader.head
-        if head is not None and head.ends_with_connection and error is None:
+        if head is not None and head.ends_with_connection and self._ended and error is None:
             receiver.response_received(None, b"", True)
         elif self._silent and self._used:
             receiver.response_failed(Failure.STALE, "the endpoint closed the kept connection")

@@ -60,6 +60,12 @@ MUTANTS = (
         "        if True:",
     ),
     Mutant(
+        "RT_19",
+        "upstream_protocol",
+        "head.ends_with_connection and self._ended and error is None:",
+        "head.ends_with_connection and error is None:",
+    ),
+    Mutant(
         "RT_24",
         "fleet",
         "        index = self._draws[rule].draw(works if any(works) else ready)",

@@ -69,6 +69,8 @@ class Wire:
         """The engine closes, or resets, the connection."""
         if not self.transport.is_gone:
             self.transport.is_gone = True
+            if error is None:
+                self.connection.eof_received()
             self.connection.connection_lost(error)
 
 
