@@ -16,6 +16,7 @@ from services.router.tests.builders import route, route_key, rule, server, serve
 from services.router.tests.client import BrokenOffError, Client, chat
 from services.router.tests.conftest import RouterUnderTest, StartEngine
 from services.router.tests.engine import Engine, Script, Turn
+from services.router.tests.engines_that_fail import closes, half_a_head, resets, thinks
 from tests.support.eventually import eventually
 
 
@@ -57,19 +58,6 @@ async def answers_less_than_it_says(turn: Turn) -> None:
     turn.close()
 
 
-async def closes(turn: Turn) -> None:
-    turn.close()
-
-
-async def resets(turn: Turn) -> None:
-    turn.close(reset=True)
-
-
-async def half_a_head(turn: Turn) -> None:
-    await turn.send(b"HTTP/1.1 200 OK\r\nContent-Ty")
-    turn.close()
-
-
 async def head_alone(turn: Turn) -> None:
     await turn.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     turn.close()
@@ -91,10 +79,6 @@ async def a_stream_that_breaks(turn: Turn) -> None:
     await turn.start_stream()
     await turn.event({"n": turn.json["n"], "choices": [{}]})
     turn.close(reset=True)
-
-
-async def falls_silent(turn: Turn) -> None:
-    await turn.gone()
 
 
 async def busy(turn: Turn) -> None:
@@ -123,13 +107,13 @@ BEHAVIOURS: tuple[Script, ...] = (
     garbage,
     garbage_in_a_stream,
     a_stream_that_breaks,
-    falls_silent,
+    thinks,
     busy,
     refuses,
     nothing_to_say,
 )
 TIMEOUT_MS = 40
-"""For the first byte: what falls silent is given up soon, and what is given up too soon is all the
+"""For the first byte: what says nothing is given up soon, and what is given up too soon is all the
 same to these tests.
 """
 
