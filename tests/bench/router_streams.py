@@ -41,7 +41,7 @@ async def measure() -> list[Figure]:
             value=load.errors + STREAMS - load.requests,
             unit="streams failed",
             limit=0,
-            meaning="of all streams that were open at once, those that didn't end as the engine ended them",
+            meaning="of all streams that were open at once, those that didn't end as they should",
             configuration=configuration,
             detail={"events": load.events, "seconds": load.seconds},
         ),
