@@ -48,6 +48,10 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": "inferbus",
 }
+_CONTENT_TYPES = {
+    kind: header_lines({"Content-Type": kind})
+    for kind in (JSON, JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+}
 _IDEMPOTENT = frozenset({"GET", "DELETE"})
 _LARGEST_REFUSAL_BYTES = 2**20
 
@@ -69,6 +73,8 @@ class Transport:
         self._writes = asyncio.Semaphore(settings.max_concurrent_writes)
         self._outage = Outage("the Kubernetes API server", clock)
         self._read_seconds = settings.read_timeout_seconds
+        self._authorized_by = ""
+        self._authorization_line = b""
         route = route_to(access)
         self._requests = RequestWriter(route, _HEADERS)
         self._http = HttpClient(
@@ -107,7 +113,7 @@ class Transport:
         """
         data = None if body is None else orjson.dumps(body)
         kind = resource.kind if resource else ""
-        more = b"" if data is None else header_lines({"Content-Type": content_type})
+        more = b"" if data is None else _CONTENT_TYPES[content_type]
         target = f"{path}?{urlencode(query)}" if query else path
         for tries in range(1, MAX_THROTTLED_TRIES + 1):
             try:
@@ -196,7 +202,10 @@ class Transport:
         except ProblemsError as error:
             self._outage.failed(error.problems[0])
             raise KubeError(*error.problems) from None
-        return header_lines({"Authorization": value}) if value else b""
+        if value != self._authorized_by:
+            self._authorized_by = value
+            self._authorization_line = header_lines({"Authorization": value}) if value else b""
+        return self._authorization_line
 
 
 def _read(response: Answer, body: bytes, about: str) -> dict[str, Any]:
