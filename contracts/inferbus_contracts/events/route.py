@@ -87,6 +87,9 @@ class ServerEntry(EventData):
     target: str | None = None
     """Key of the scale target behind the endpoints: demand is reported under it."""
     timeout_ms: int | None = None
+    """Until the first byte of the response, all attempts together."""
+    try_timeout_ms: int | None = None
+    """The same for each attempt."""
     retry_attempts: int = 0
     retry_interval_ms: int = 100
     kv_connector: str | None = None

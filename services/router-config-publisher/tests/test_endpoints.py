@@ -65,6 +65,18 @@ def test_a_timeout_of_zero_is_none(timeout: str) -> None:
     assert World(server(trafficPolicy={"timeout": timeout})).server().timeout_ms is None
 
 
+@pytest.mark.parametrize(
+    ("annotations", "expected_ms"), [({"inferbus.dev/try-timeout": "2s"}, 2000), ({}, None)]
+)
+def test_rt_03_attempts_have_the_deadline_that_an_annotation_gives_them(
+    annotations: dict[str, str], expected_ms: int | None
+) -> None:
+    document = server()
+    document["metadata"]["annotations"] = annotations
+
+    assert World(document).server().try_timeout_ms == expected_ms
+
+
 def test_an_empty_kv_connector_means_http() -> None:
     assert World(server(kvConnector={})).server().kv_connector == "http"
 

@@ -5,13 +5,14 @@ has ended, however it ended; every request is counted once.
 """
 
 from inferbus_router.demand import DemandCell
-from inferbus_router.errors import ErrorType, rate_limited
+from inferbus_router.errors import ErrorType, RequestError, rate_limited
 from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plan
 from inferbus_router.policy_limits import Refused, Reservation, RouteLimiter
-from inferbus_router.record import RequestRecord
+from inferbus_router.record import CLIENT_CLOSED, RequestRecord
 from inferbus_router.request import Request
 from inferbus_router.traffic import path_label
+from inferbus_router.usage import UsageReader
 
 
 class Account(RequestRecord):
@@ -74,11 +75,20 @@ class Account(RequestRecord):
         if self._plan is None:
             self._arrive(plan, prompt_tokens, now_ms)
         else:
+            if self._runs:
+                self._leave(self._plan, now_ms)
             self._plan, self.destination = plan, plan.destination
         self._runs = True
         plan.traffic.active += 1
         if plan.cell is not None:
             plan.cell.in_flight += 1
+
+    def _leave(self, plan: Plan, now_ms: int) -> None:
+        """Another plan serves it: this one's target failed."""
+        plan.traffic.active -= 1
+        if plan.cell is not None:
+            self._ledger.demand.advance(now_ms)
+            plan.cell.in_flight -= 1
 
     def _arrive(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
         self._plan = plan
@@ -113,13 +123,37 @@ class Account(RequestRecord):
         self.output_tokens += count
         self.last_byte_ms = now_ms
 
-    def used(self, prompt_tokens: int | None, output_tokens: int | None) -> None:
-        """What the engine counted; None where it didn't."""
+    def used(self, usage: UsageReader) -> None:
+        """What the engine counted."""
+        prompt_tokens = usage.prompt_tokens
         if prompt_tokens and self._plan is not None:
             self.input_tokens = prompt_tokens
             self._plan.scale.learn(self._estimate, prompt_tokens)
-        if output_tokens is not None:
-            self.output_tokens = output_tokens
+        if usage.output_tokens is not None:
+            self.output_tokens = usage.output_tokens
+        self.cached_tokens = usage.cached_tokens
+
+    # How it goes wrong.
+
+    def abandoned_by_client(self) -> None:
+        """Nobody waits for the rest of the response any more."""
+        self.client_left = True
+        self.error_type = ErrorType.RESPONSE_FORWARDING
+        self.error_message = "the client closed the connection"
+        self.status = self.status or CLIENT_CLOSED
+
+    def refused_by_endpoint(self) -> None:
+        """The client was passed on an error status."""
+        self.error_type = ErrorType.UPSTREAM_RESPONSE
+        self.error_message = "the endpoint refused the request"
+
+    def breaks_off(self, error: RequestError) -> None:
+        """The response can't be ended as it should."""
+        self.broke_off = True
+        self.error_type = error.error_type
+        self.error_message = error.message
+
+    # The end.
 
     def ended(self, now_ms: int) -> None:
         """It is over: the record says how."""

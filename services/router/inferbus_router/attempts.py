@@ -12,9 +12,10 @@ from inferbus_router.account import Account
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, no_ready_endpoint
 from inferbus_router.plan import Plan
-from inferbus_router.policy_retry import Failure, retry_delay_ms
+from inferbus_router.policy_retry import Failure, read_retry_after_ms, retry_delay_ms
 from inferbus_router.request import Request
 from inferbus_router.state import RouterState
+from inferbus_router.table import Server
 from inferbus_router.upstream_protocol import ResponseReceiver, UpstreamProtocol
 from inferbus_router.upstream_request import upstream_request
 
@@ -38,6 +39,8 @@ class Attempts:
     _tried: tuple[Endpoint, ...] = ()
     _retries = 0
     _retry_timer: asyncio.TimerHandle | None = None
+    _wish: "_Wish | None" = None
+    """For a connection that is being made."""
 
     def __init__(
         self,
@@ -68,22 +71,25 @@ class Attempts:
         endpoint.started(account.prompt_tokens)
         self._endpoint = endpoint
         self._prompt_waits = True
+        if self._plan.try_deadlines is not None:
+            self._plan.try_deadlines.start(self, now_ms)
         connection = endpoint.idle.take_newest() if may_reuse else None
         if connection is None:
-            endpoint.connect(self)
+            self._wish = _Wish(self)
+            endpoint.connect(self._wish)
         else:
             self.connected(connection)
 
     # The connection.
 
-    @property
-    def still_wants_connection(self) -> bool:
+    def still_wants(self, wish: "_Wish") -> bool:
         """False once the request is over, or the attempt that asked is."""
-        return self._endpoint is not None and self._connection is None
+        return self._wish is wish
 
     def connected(self, connection: UpstreamProtocol) -> None:
         """Send the request on it."""
         assert self._endpoint
+        self._wish = None
         self._connection = connection
         connection.send(
             self._owner, upstream_request(self._request, self._payload, self._endpoint.host)
@@ -91,6 +97,7 @@ class Attempts:
 
     def connect_failed(self, detail: str) -> None:
         """There is no connection to the endpoint."""
+        self._wish = None
         self._owner.response_failed(Failure.CONNECT, detail)
 
     def released(self) -> None:
@@ -109,17 +116,46 @@ class Attempts:
 
     # How attempts end.
 
+    def try_deadline_passed(self) -> None:
+        """The running attempt has no time left; the request may have."""
+        if self._connection is not None:
+            self._connection.abandon()
+        self._owner.response_failed(Failure.TRY_TIMEOUT, "")
+
     def first_byte(self) -> None:
         """The response has begun: the prompt is processed."""
+        if self._plan.try_deadlines is not None:
+            self._plan.try_deadlines.stop(self)
         if self._prompt_waits and self._endpoint is not None:
             self._prompt_waits = False
             self._endpoint.first_byte(self._account.prompt_tokens)
 
-    def retry(self, failure: Failure, now_ms: int) -> bool:
-        """Arrange another attempt where the rules allow one; the running one failed like that."""
-        server = self._plan.state.server
+    @property
+    def server(self) -> Server:
+        """Where the attempts go."""
+        return self._plan.state.server
+
+    @property
+    def has_tried_all(self) -> bool:
+        """Every endpoint failed, or is about to: the running attempt counts as failed."""
+        return all(
+            each is self._endpoint or each in self._tried for each in self._plan.state.candidates
+        )
+
+    def retry(self, failure: Failure, now_ms: int, retry_after_ms: int = 0) -> bool:
+        """Arrange another attempt where the rules allow one; the running one failed like that.
+
+        `retry_after_ms` is how long the endpoint asked to be left alone; the others weren't asked.
+        """
+        server = self.server
+        wait_ms = retry_after_ms if retry_after_ms and self.has_tried_all else 0
         delay_ms = retry_delay_ms(
-            failure, self._retries, server.retry_attempts, server.retry_interval_ms, random()
+            failure,
+            self._retries,
+            server.retry_attempts,
+            server.retry_interval_ms,
+            random(),
+            wait_ms,
         )
         if delay_ms is None:
             return False
@@ -129,7 +165,10 @@ class Attempts:
             return True
         if not self._router.retry_budget.spend(self._router.ledger.traffic.arrived):
             return False
-        self.failed(now_ms)
+        if failure is Failure.BUSY:
+            self._passed_over()
+        else:
+            self.failed(now_ms)
         self._retries += 1
         self._plan.traffic.retries += 1
         if delay_ms:
@@ -139,6 +178,11 @@ class Attempts:
         else:
             self._start_again()
         return True
+
+    def retry_as_asked(self, header_lines: bytes, now_ms: int) -> bool:
+        """The same after a 429 that says when to come back; False where it doesn't."""
+        retry_after_ms = read_retry_after_ms(header_lines)
+        return retry_after_ms is not None and self.retry(Failure.BUSY, now_ms, retry_after_ms)
 
     def _start_again(self, may_reuse: bool = True) -> None:
         self._retry_timer = None
@@ -158,6 +202,12 @@ class Attempts:
             endpoint.health.failed(now_ms)
             self._tried = (*self._tried, endpoint)
 
+    def _passed_over(self) -> None:
+        """The endpoint is busy, which is no failure; the others come first now."""
+        if (endpoint := self._end()) is not None:
+            endpoint.health.abandoned()
+            self._tried = (*self._tried, endpoint)
+
     def abandoned(self) -> None:
         """It ended without a verdict: the client left, or a kept connection was stale."""
         if (endpoint := self._end()) is not None:
@@ -171,6 +221,7 @@ class Attempts:
         if self._connection is not None:
             self._connection.abandon()
             self._connection = None
+        self._wish = None
         endpoint = self._endpoint
         if endpoint is not None:
             if self._prompt_waits:
@@ -178,3 +229,23 @@ class Attempts:
             endpoint.ended()
             self._endpoint = None
         return endpoint
+
+
+class _Wish:
+    """The wish of one attempt for a connection; a later attempt has another."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+
+    @property
+    def still_wants_connection(self) -> bool:
+        """False once the request is over, or the attempt is."""
+        return self._attempts.still_wants(self)
+
+    def connected(self, connection: UpstreamProtocol) -> None:
+        """Here it is."""
+        self._attempts.connected(connection)
+
+    def connect_failed(self, detail: str) -> None:
+        """There is none."""
+        self._attempts.connect_failed(detail)

@@ -183,6 +183,12 @@ def headers_too_large(limit_bytes: int) -> RequestError:
     return RequestError(431, "headers_too_large", message, ErrorType.REQUEST_PARSING)
 
 
+def framing_too_large(limit_bytes: int) -> RequestError:
+    """What stands between and behind the chunks of a body is longer than headers may be."""
+    message = f"The request's chunk extensions and trailers are larger than {limit_bytes} bytes."
+    return RequestError(431, "headers_too_large", message, ErrorType.REQUEST_PARSING)
+
+
 def unsupported_transfer_coding(coding: str) -> RequestError:
     """A transfer coding other than chunked (RFC 9112, 6.1)."""
     message = f"The transfer coding {coding!r} is not supported; only chunked is."
@@ -244,6 +250,6 @@ def stream_broken(detail: str) -> RequestError:
 
 
 def gateway_timeout(seconds: float) -> RequestError:
-    """The engine's response didn't begin in time."""
+    """No engine's response began in time."""
     message = f"The model's endpoint did not begin to answer within {seconds:g} seconds."
     return RequestError(504, "gateway_timeout", message, ErrorType.UPSTREAM_TRANSPORT)

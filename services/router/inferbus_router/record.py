@@ -57,6 +57,8 @@ class RequestRecord:
     """Estimated."""
     input_tokens = 0
     """As counted by the engine, until then as estimated."""
+    cached_tokens: int | None = None
+    """Of the input, those the engine found in its prefix cache; None where it doesn't say."""
     output_tokens = 0
     """As counted by the engine, until then one for each event of the stream."""
 

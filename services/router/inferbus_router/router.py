@@ -7,6 +7,7 @@ served keeps what it was matched with, one that is held is matched again.
 import asyncio
 from urllib.parse import unquote
 
+from inferbus_router.cors import options_page
 from inferbus_router.demand import SECOND_MS, SUM_MS, DemandSums
 from inferbus_router.errors import (
     RequestError,
@@ -15,7 +16,7 @@ from inferbus_router.errors import (
     unknown_path,
 )
 from inferbus_router.exchange import Exchange
-from inferbus_router.http_messages import Page, error_page
+from inferbus_router.http_messages import Page
 from inferbus_router.ledger import Ledger
 from inferbus_router.pages import message_page, model_page, models_page
 from inferbus_router.ports import DemandSink, Parts
@@ -26,6 +27,7 @@ from inferbus_router.state import RouterState
 
 _LEAST_TICK_SECONDS = 0.01
 _READ = (b"GET", b"HEAD")
+_PAGES = frozenset({"/healthz", "/readyz", "/v1/models"})
 
 
 class Router:
@@ -62,9 +64,11 @@ class Router:
         record = RequestRecord(request, self.state.now_ms())
         try:
             page = self._page(request)
+            if self.state.cors is not None and request.head.method != b"OPTIONS":
+                self.state.cors.permit(page, request.head)
         except RequestError as error:
             record.fail(error)
-            page = error_page(error)
+            page = self.state.page_of(error, request.head)
         record.status = page.status
         record.ended_ms = record.arrived_ms
         if request.head.path.startswith("/v1/"):
@@ -75,6 +79,8 @@ class Router:
         """The router's own answer; raises `RequestError` where it has none."""
         method, path = request.head.method, request.head.path
         page: Page | None
+        if method == b"OPTIONS":
+            return options_page(self.state.cors, request.head, _methods_of(path))
         if path == "/healthz":
             page = message_page(200, "ok")
         elif path == "/readyz":
@@ -163,3 +169,12 @@ class Router:
     def _tell_pending(self) -> None:
         for pending in self.state.hold.pending(self._name):
             self._demand.pending(pending.target, pending.data)
+
+
+def _methods_of(path: str) -> bytes:
+    """What can be done there; raises `RequestError` where nothing can."""
+    if path in _PAGES or path.startswith("/v1/models/"):
+        return b"GET, HEAD, OPTIONS"
+    if path.startswith("/v1/"):
+        return b"POST, OPTIONS"
+    raise unknown_path(path)

@@ -66,6 +66,11 @@ class RouterSettings(ServiceSettings):
     retry_after_seconds: int = Field(default=5, ge=1)
     """Told to clients with 503."""
 
+    cors_origins: str = ""
+    """Origins whose pages may call the router from a browser, with commas between them, or `*` for
+    any; empty: none.
+    """
+
     access_log: Literal["text", "json", "off"] = "text"
     access_log_path: Path | None = None
     """Appended to; None: standard output."""

@@ -62,6 +62,7 @@ class Server:
     model: str | None
     protocol: str
     timeout_ms: int | None
+    try_timeout_ms: int | None
     retry_attempts: int
     retry_interval_ms: int
     endpoints: tuple[EndpointEntry, ...]
@@ -194,6 +195,7 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         model=entry.model,
         protocol=entry.protocol,
         timeout_ms=entry.timeout_ms,
+        try_timeout_ms=entry.try_timeout_ms,
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
         endpoints=tuple(entry.endpoints),

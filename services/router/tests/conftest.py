@@ -1,7 +1,7 @@
 """Routers in the test's own event loop, with real engines and real clients around them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -18,6 +18,7 @@ from inferbus_shared.clock import Clock, SystemClock
 from services.router.tests.builders import route, route_key, server, server_key
 from services.router.tests.client import Client
 from services.router.tests.engine import Engine, Script, answers, running_engine
+from services.router.tests.engines_that_fail import refusing_port
 from tests.support.eventually import eventually
 
 
@@ -157,6 +158,13 @@ async def start_router_under_test() -> AsyncIterator[StartRouter]:
 async def router(start_router_under_test: StartRouter) -> RouterUnderTest:
     """A router with default settings and an empty table."""
     return await start_router_under_test()
+
+
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """A port that refuses connections."""
+    with refusing_port() as port:
+        yield port
 
 
 @pytest.fixture

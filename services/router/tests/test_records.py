@@ -253,7 +253,7 @@ def test_counters_become_the_references_families() -> None:
     assert found["inferbus_router_held_requests"] == [({}, 2.0)]
 
 
-def test_rt_10_a_request_for_an_unknown_model_is_counted_without_its_name() -> None:
+def test_t010_a_request_for_an_unknown_model_is_counted_without_its_name() -> None:
     traffic = Traffic()
     error = model_not_found("client-text").error_type
     traffic.to(Destination()).outcome(path_label("/v1/anything"), 404, error).count(1, 0, 0)
