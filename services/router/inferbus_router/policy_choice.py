@@ -16,6 +16,10 @@ RUNNING_REQUEST_TOKENS = 64
 """What one running request weighs beside waiting prompt tokens: decoding steps that prefill
 shares.
 """
+ALIKE_TOKENS = 128
+"""Predictions that differ by no more than these take are alike: routers that see the same, and
+can't see each other's last choice, then take different ones.
+"""
 MOST_LOOKED_AT = 16
 """In a large fleet the best of this many, and of those that hold the prompt's beginning, is as
 good as the best of all, and found in constant time.
@@ -65,15 +69,18 @@ def _some(candidates: Sequence[LoadT], turn: int) -> list[LoadT]:
 
 
 def best(loads: Iterable[LoadT], ask: Ask, tried: Collection[LoadT], now_ms: int) -> LoadT | None:
-    """The first of those with the least predicted time; None where none is healthy and untried."""
+    """The first whose predicted time is as good as the least; None where none is healthy and
+    untried.
+    """
     found: LoadT | None = None
-    least_ms = 0.0
+    good_enough_ms = 0.0
     for load in loads:
         if load in tried or (load.health.ejected_until_ms and not load.health.admits(now_ms)):
             continue
         predicted_ms = predicted_ttft_ms(load, ask, now_ms)
-        if found is None or predicted_ms < least_ms:
-            found, least_ms = load, predicted_ms
+        if found is None or predicted_ms < good_enough_ms:
+            found = load
+            good_enough_ms = predicted_ms - ALIKE_TOKENS * load.speed.ms_per_token
     return found
 
 

@@ -6,6 +6,7 @@ can't see, other routers tell (`policy_peers`). Invariant: what a request adds i
 however it ends, and an endpoint without requests has no load.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from inferbus_router.policy_ask import Ask
@@ -67,6 +68,8 @@ class EndpointLoad:
         """Where prompts that are sent are remembered; None: nowhere."""
         self.peers: Backlog | None = None
         """What other routers tell; None: nothing."""
+        self.sent_prompts: list[tuple[EndpointLoad, Sequence[int]]] | None = None
+        """Where prompts that are sent are noted for other routers; None: nowhere."""
         self.warms_up_until_ms = 0
         self._line: dict[Dispatch, None] = {}
         self._processed_ms = 0
@@ -80,6 +83,8 @@ class EndpointLoad:
         cached = 0
         if ask.is_hashed and self.prefixes is not None:
             cached = ask.tokens_of(self.prefixes.sent(self, ask.blocks))
+            if self.sent_prompts is not None:
+                self.sent_prompts.append((self, ask.blocks))
         new_tokens = max(ask.prompt_tokens - cached, 1)
         self.in_flight += 1
         self.waiting_prompt_tokens += new_tokens
