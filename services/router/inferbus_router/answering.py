@@ -64,6 +64,8 @@ class Answering(FallingBack, TimedRequest):
         if body:
             out += relay.body(body)
             if relay.is_event_stream and (events := relay.take_events()):
+                if not self._account.output_tokens:
+                    attempts.first_token(now_ms)
                 self._account.events(events, now_ms)
         if is_complete:
             self._client.write(out + relay.end())

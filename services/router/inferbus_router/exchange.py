@@ -13,6 +13,7 @@ from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, hold_queue_full, model_not_found
 from inferbus_router.fallback import Fallback
 from inferbus_router.fleet import ServerState
+from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.record import Destination
 from inferbus_router.table import Route, Rule
@@ -79,7 +80,10 @@ class Exchange(Answering):
             payload = body.with_changes(plan.renamed, include_usage=False)
         if self._attempts is None:
             self._count(plan.first_byte_deadlines, now_ms)
-        attempts = self._attempts = Attempts(router, self, account, self._request, plan, payload)
+        ask = Ask(plan.destination.upstream_model, account.prompt_tokens, body)
+        ask.is_stream = body.stream
+        attempts = Attempts(router, self, account, self._request, plan, ask, payload)
+        self._attempts = attempts
         attempts.start(now_ms)
 
     # While the model has no replica.
