@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
 from inferbus_router.record import RequestRecord
 from inferbus_router.router import Router
@@ -68,6 +70,7 @@ async def start_router(
 
     `name` tells it from other routers in the demand it reports.
     """
+    access = _access_control(settings)
     sockets = _open_sockets(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
@@ -84,7 +87,7 @@ async def start_router(
         _tls_context(settings),
     )
     ledger = Ledger(name, now_ms(), log.write if log else _no_log)
-    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 
@@ -98,6 +101,19 @@ async def start_router(
     await admin.open(sockets.admin)
     router.start()
     return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper)
+
+
+def _access_control(settings: RouterSettings) -> AccessControl:
+    def authenticate(policy: AuthenticationPolicy) -> Authenticator:
+        # only routers that check credentials pay for the libraries
+        from inferbus_router.authentication import Authentication
+        from inferbus_router.jwks import KeySetTimes, fetch_document
+
+        times = KeySetTimes(settings.jwks_refresh_seconds, settings.jwks_least_gap_seconds)
+        return Authentication(policy, fetch_document, real_now_ms, times)
+
+    path = settings.api_keys_path
+    return AccessControl(authenticate, (path,) if path else (), settings.forward_credentials)
 
 
 @dataclass(frozen=True)
