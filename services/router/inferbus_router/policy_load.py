@@ -134,9 +134,8 @@ class EndpointLoad:
         peers = self.peers
         if peers is not None and peers.waiting_tokens:
             return self._shared_wait_ms(peers, now_ms)
-        for first in self._line:
-            break
-        else:
+        first = next(iter(self._line), None)
+        if first is None:
             return 0.0
         began_ms = self._began_ms(first)
         ms_per_token = self.speed.ms_per_token
@@ -151,10 +150,9 @@ class EndpointLoad:
         """The same with all routers' prompts in one line."""
         first_tokens, sent_ms = peers.first_tokens, peers.first_sent_ms
         self._pass_unseen(now_ms)
-        for first in self._line:
-            if first.sent_ms < sent_ms:
-                first_tokens, sent_ms = first.new_tokens, first.sent_ms
-            break
+        first = next(iter(self._line), None)
+        if first is not None and first.sent_ms < sent_ms:
+            first_tokens, sent_ms = first.new_tokens, first.sent_ms
         began_ms = max(sent_ms, self._processed_ms, peers.processed_ms)
         ms_per_token = self.speed.ms_per_token
         work_ms = first_tokens * ms_per_token

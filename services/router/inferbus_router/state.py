@@ -7,6 +7,7 @@ together: both are of the newest parts.
 from collections.abc import Callable
 
 from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.access import AccessControl
 from inferbus_router.cors import cross_origin
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
 from inferbus_router.errors import RequestError
@@ -33,6 +34,7 @@ class RouterState:
         now_ms: Callable[[], int],
         rate: float,
         connections: ConnectionSettings,
+        access: AccessControl,
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
@@ -43,6 +45,7 @@ class RouterState:
         self.on_held: Callable[[], None] = lambda: None
         """Called when a request begins to wait."""
         self.ledger = ledger
+        self.access = access
         self.now_ms = now_ms
         self.rate = rate
         self.table = RoutingTable()
@@ -90,6 +93,8 @@ class RouterState:
     def stop(self) -> None:
         """Let go of timers and connections."""
         self._keeper.stop()
+        self.access.stop()
+        self.ledger.limiters.stop()
         for endpoint in self.fleet.endpoints():
             endpoint.retire()
 

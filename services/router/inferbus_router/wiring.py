@@ -9,14 +9,18 @@ import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
+from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
 from inferbus_router.record import RequestRecord
 from inferbus_router.router import Router
@@ -68,6 +72,7 @@ async def start_router(
 
     `name` tells it from other routers in the demand it reports.
     """
+    access = _access_control(settings)
     sockets = _open_sockets(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
@@ -83,8 +88,9 @@ async def start_router(
         keeper,
         _tls_context(settings),
     )
-    ledger = Ledger(name, now_ms(), log.write if log else _no_log)
-    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
+    limiters = Limiters(partial(_redis_link, settings.limit_deadline_ms / 1000))
+    ledger = Ledger(name, now_ms(), log.write if log else _no_log, limiters)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 
@@ -92,12 +98,34 @@ async def start_router(
         yield "client_connections", "Open connections of clients", listener.connections
         yield "held_requests", "Requests that wait for a replica", len(state.hold)
         yield "table_revision", "Revision of the routing table", state.table.revision
+        yield "silent_limit_servers", "Redis servers that do not answer", limiters.silent_servers
+        yield "limit_fallbacks", "Requests limited without their Redis server", limiters.fallbacks
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
 
     admin = Listener(AdminPages(router, gauges), settings)
     await admin.open(sockets.admin)
     router.start()
     return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper)
+
+
+def _redis_link(deadline_seconds: float, address: str) -> ClosableLink:
+    # only routers with limits that are shared pay for the library
+    from inferbus_router.redis_link import RedisLink
+
+    return RedisLink(address, deadline_seconds)
+
+
+def _access_control(settings: RouterSettings) -> AccessControl:
+    def authenticate(policy: AuthenticationPolicy) -> Authenticator:
+        # only routers that check credentials pay for the libraries
+        from inferbus_router.authentication import Authentication
+        from inferbus_router.jwks import KeySetTimes, fetch_document
+
+        times = KeySetTimes(settings.jwks_refresh_seconds, settings.jwks_least_gap_seconds)
+        return Authentication(policy, fetch_document, real_now_ms, times)
+
+    path = settings.api_keys_path
+    return AccessControl(authenticate, (path,) if path else (), settings.forward_credentials)
 
 
 @dataclass(frozen=True)
