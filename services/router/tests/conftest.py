@@ -1,6 +1,7 @@
 """Routers in the test's own event loop, with real engines and real clients around them."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -88,9 +89,11 @@ class RouterUnderTest:
             {route_key("r"): route(model=model), server_key("ms"): server(*endpoints, **fields)}
         )
 
-    async def client(self, port: int | None = None, limit: int = 1 << 20) -> Client:
+    async def client(
+        self, port: int | None = None, limit: int = 1 << 20, tls: ssl.SSLContext | None = None
+    ) -> Client:
         """A connection, closed at the end of the test."""
-        client = await Client.connect(port or self.port, limit)
+        client = await Client.connect(port or self.port, limit, tls)
         self._clients.append(client)
         return client
 
@@ -164,7 +167,9 @@ async def start_engine() -> AsyncIterator[StartEngine]:
     """Starts engines; they are stopped at the end of the test."""
     async with AsyncExitStack() as stack:
 
-        async def start(script: Script = answers, port: int = 0) -> Engine:
-            return await stack.enter_async_context(running_engine(script, port))
+        async def start(
+            script: Script = answers, port: int = 0, tls: ssl.SSLContext | None = None
+        ) -> Engine:
+            return await stack.enter_async_context(running_engine(script, port, tls))
 
         yield start
