@@ -29,6 +29,7 @@ from inferbus_router.http_messages import error_page
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
+from inferbus_router.queue_ticket import Ticket
 from inferbus_router.record import CLIENT_CLOSED, Destination
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
@@ -50,6 +51,8 @@ class Exchange:
     """The router itself asked the engine for usage in the stream."""
     _deadlines: Deadlines[TimedRequest] | None = None
     """What is being waited for."""
+    _ticket: Ticket | None = None
+    """Its place among those that wait for their turn, where there is a queue."""
     _keep_alive = False
     _ended = False
 
@@ -75,6 +78,20 @@ class Exchange:
         route, rule = self._match()
         if route.limit is not None:
             self._reserve(route, now_ms)
+        if self._router.queues is not None:
+            self._ticket = Ticket(self._router, self._request, body, self._account, self)
+            if not self._ticket.join(self._router.queues, route, rule, now_ms):
+                return
+        self._serve(route, rule, now_ms)
+
+    def turn_came(self, now_ms: int) -> None:
+        """It stood in line."""
+        try:
+            self._serve(*self._match(), now_ms)
+        except RequestError as error:
+            self.given_up(error)
+
+    def _serve(self, route: Route, rule: Rule, now_ms: int) -> None:
         state = self._router.fleet.draw(rule)
         if state is None:
             self._hold(route, rule, now_ms)
@@ -285,6 +302,8 @@ class Exchange:
             attempts.abandoned()
         if self._relay is not None and (usage := self._relay.usage) is not None:
             self._account.used(usage.prompt_tokens, usage.output_tokens)
+        if self._ticket is not None:
+            self._ticket.give_back(now_ms)
         self._account.ended(now_ms)
 
     def _count(self, deadlines: Deadlines[TimedRequest], now_ms: int) -> None:

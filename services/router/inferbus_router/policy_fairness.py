@@ -1,11 +1,12 @@
 """Whose request is served next, so that everybody gets an equal share of one model's service.
 
-Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024; routing
-spec 6.1 and defect 25): service is counted in weighted tokens, and the principal that had least of
-it is next. What a request will take is charged when it is let go and settled when its usage is
-known, so that requests under way count. Whoever had nothing waiting is lifted to those that wait,
-and so can't save up a claim by staying away. Invariant: requests of one principal are let go in the
-order they came; what is kept of principals that neither wait nor run is bounded in number and time.
+Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024;
+routing spec 6.1 and defect 25): service is counted in weighted tokens, and the principal that had
+least of it is next. What a request will take is charged when it is let go and settled when its
+usage is known, so that requests under way count. Whoever had nothing waiting is lifted to those
+that wait, and so can't save up a claim by staying away. Invariant: requests of one principal are
+let go in the order they came; what is kept of principals that neither wait nor run is bounded in
+number and time.
 """
 
 from dataclasses import dataclass, field

@@ -120,6 +120,8 @@ class Router:
         self.ledger.demand.forget_idle()
         if state.table.routes is not earlier.routes:
             self.ledger.follow(earlier, state.table, state.now_ms())
+        if state.queues is not None:
+            state.queues.follow(state.table.indexes.names)
         for held in state.hold.items():
             held.table_changed()
 

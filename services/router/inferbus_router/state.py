@@ -13,6 +13,8 @@ from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plans
 from inferbus_router.policy_hold import HoldQueue
 from inferbus_router.policy_retry import RetryBudget
+from inferbus_router.queue_settings import QueueSettings
+from inferbus_router.queues import make_queues
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
@@ -29,6 +31,7 @@ class RouterState:
         now_ms: Callable[[], int],
         rate: float,
         connections: ConnectionSettings,
+        queues: QueueSettings | None = None,
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
@@ -49,6 +52,8 @@ class RouterState:
             settings.hold_queue_requests, settings.hold_queue_bytes
         )
         self._keeper = Timekeeper(now_ms, rate)
+        self.queues = make_queues(queues, self._keeper) if queues is not None else None
+        """Where requests wait for their turn; None where there is no order but arrival."""
         self._first_byte: dict[int, Deadlines[TimedRequest]] = {}
         self.hold_deadlines = self._deadlines(settings.hold_deadline_seconds * 1000)
         self.idle_deadlines = self._deadlines(settings.stream_idle_timeout_seconds * 1000)

@@ -18,6 +18,7 @@ from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.listener_tls import ServedCertificate, served_certificate, watch
 from inferbus_router.log_writer import LogWriter, open_log
 from inferbus_router.ports import DemandSink
+from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.record import RequestRecord
 from inferbus_router.router import Router
 from inferbus_router.settings import RouterSettings
@@ -65,11 +66,16 @@ class RunningRouter:
 
 
 async def start_router(
-    settings: RouterSettings, clock: Clock, name: str, demand: DemandSink
+    settings: RouterSettings,
+    clock: Clock,
+    name: str,
+    demand: DemandSink,
+    queues: QueueSettings | None = None,
 ) -> RunningRouter:
     """A router with an empty table that accepts no clients yet; raises `ProblemsError`.
 
-    `name` tells it from other routers in the demand it reports.
+    `name` tells it from other routers in the demand it reports; without `queues` requests are
+    served in the order they come.
     """
     certificate, upstream_tls = served_certificate(settings), UpstreamTls(settings)
     sockets = _open_sockets(settings)
@@ -90,7 +96,7 @@ async def start_router(
     if certificate is not None:
         watch(certificate, keeper, round(settings.tls_reload_seconds * 1000))
     ledger = Ledger(name, now_ms(), log.write if log else _no_log)
-    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, queues)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 

@@ -13,6 +13,7 @@ from inferbus_contracts.events.demand import DemandObserved, DemandPending, Dema
 from inferbus_contracts.events.route import EndpointEntry, RouteEntry, ServerEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
+from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.settings import RouterSettings
 from inferbus_router.wiring import RunningRouter, start_router
 from inferbus_shared.clock import Clock, SystemClock
@@ -113,6 +114,9 @@ class RouterUnderTest:
         state = self.running.router.state
         await eventually(lambda: state.ledger.traffic.active_requests == 0)
         assert len(state.hold) == 0
+        if state.queues is not None:
+            assert len(state.queues) == 0
+            assert not any(line.running for line in state.queues.lines.values())
         for traffic in state.ledger.traffic.destinations():
             assert traffic.active == 0, traffic.labels
         for model, traffic_of_model in state.ledger.traffic.models.items():
@@ -141,11 +145,13 @@ async def start_router_under_test() -> AsyncIterator[StartRouter]:
     """Starts routers; they are stopped at the end of the test."""
     started: list[RouterUnderTest] = []
 
-    async def start(clock: Clock | None = None, **settings: Any) -> RouterUnderTest:
+    async def start(
+        clock: Clock | None = None, queues: QueueSettings | None = None, **settings: Any
+    ) -> RouterUnderTest:
         defaults = {"port": 0, "http_port": 0, "access_log": "off", "drain_linger_seconds": 0}
         known = RouterSettings(**defaults | {"grace_seconds": 0} | settings)
         demand = RecordedDemand()
-        running = await start_router(known, clock or SystemClock(), "router-1", demand)
+        running = await start_router(known, clock or SystemClock(), "router-1", demand, queues)
         await running.accept()
         started.append(RouterUnderTest(running, demand))
         return started[-1]
