@@ -13,7 +13,12 @@ from publisher_builders import (
     workload_key,
 )
 
-from inferbus_contracts.events.route import EndpointEntry, ServerEntry
+from inferbus_contracts.events.route import (
+    EndpointEntry,
+    ServerEntry,
+    SessionAffinity,
+    SessionSource,
+)
 from inferbus_contracts.events.workload import PodFact
 
 MULTI_NODE = {"app": "s", f"{SERVING}name": "w"}
@@ -63,6 +68,20 @@ def test_a_server_with_nothing_set_leaves_name_timeout_and_connector_open() -> N
 @pytest.mark.parametrize("timeout", ["0", "0s"])
 def test_a_timeout_of_zero_is_none(timeout: str) -> None:
     assert World(server(trafficPolicy={"timeout": timeout})).server().timeout_ms is None
+
+
+def test_sessions_that_stay_together() -> None:
+    """Routing spec 6.3; 5 minutes are what the reference shipped with."""
+    sticky = {"sources": [{"type": "Header", "name": "X-S"}, {"type": "Cookie", "name": "sid"}]}
+    entry = World(server(trafficPolicy={"sessionSticky": sticky})).server()
+    assert entry.session == SessionAffinity(
+        seconds=300,
+        sources=[
+            SessionSource(kind="Header", name="X-S"),
+            SessionSource(kind="Cookie", name="sid"),
+        ],
+    )
+    assert World(server(trafficPolicy={})).server().session is None
 
 
 def test_an_empty_kv_connector_means_http() -> None:

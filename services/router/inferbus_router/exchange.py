@@ -34,6 +34,7 @@ from inferbus_router.record import CLIENT_CLOSED, Destination
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
 from inferbus_router.server_protocol import ServerProtocol
+from inferbus_router.sessions import session_of
 from inferbus_router.state import RouterState
 from inferbus_router.table import Route, Rule
 from inferbus_router.timekeeper import Deadlines
@@ -123,6 +124,8 @@ class Exchange:
         elif plan.renamed is not None:
             payload = body.with_changes(plan.renamed, include_usage=False)
         ask = Ask(plan.destination.upstream_model, account.prompt_tokens, body)
+        if (session := state.server.session) is not None:
+            ask.session = session_of(self._request, session.sources)
         attempts = Attempts(router, self, account, self._request, plan, ask, payload)
         self._attempts = attempts
         self._count(plan.first_byte_deadlines, now_ms)

@@ -15,6 +15,7 @@ from inferbus_router.fleet import Fleet
 from inferbus_router.policy_queue import Applicant, Usage
 from inferbus_router.queues import Queues
 from inferbus_router.request import Request
+from inferbus_router.sessions import header_value
 from inferbus_router.state import RouterState
 from inferbus_router.table import Route, Rule
 
@@ -55,9 +56,10 @@ class Ticket:
         router, body, account = self._router, self._body, self._account
         if not queues.has_space(len(body.raw)):
             raise queue_full(body.model, router.settings.retry_after_seconds)
+        header = queues.rules.session_header
         applicant = Applicant(
             principal=self._request.principal,
-            session=session_of(self._request, queues.rules.session_header),
+            session=header_value(self._request, header) if header else "",
             prompt_tokens=router.ledger.scale(body.model).scaled(body.prompt_tokens),
             max_output_tokens=body.max_output_tokens,
             body_bytes=len(body.raw),
@@ -97,18 +99,6 @@ class Ticket:
         """See `QueuedRequest`."""
         retry_after = self._router.settings.retry_after_seconds
         self._owner.given_up(queue_deadline_passed(waited_ms / 1000, retry_after))
-
-
-def session_of(request: Request, header: bytes) -> str:
-    """The session that a request's header names; empty where it names none, or none is asked for.
-
-    `header` is in lower case.
-    """
-    if not header:
-        return ""
-    return next(
-        (value.decode("latin-1") for name, value in request.head.headers if name == header), ""
-    )
 
 
 def usage_of(account: Account) -> Usage:

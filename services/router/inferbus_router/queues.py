@@ -57,8 +57,8 @@ class QueueRules:
     """0: none."""
     grace_ms: int = 0
     """After the end of a request nobody is let go for that long."""
-    session_header: bytes = b""
-    """In lower case; names the session of a request. Empty: none does."""
+    session_header: str = ""
+    """Names the session of a request. Empty: none does."""
     most_waiting: int = 4096
     most_bytes: int = 1 << 28
 
@@ -253,7 +253,7 @@ def _boost(settings: QueueSettings) -> QueueRules | None:
         room=Room(in_flight, in_flight),
         timeout_ms=max(0, settings.session_boost_timeout),
         grace_ms=settings.session_boost_grace_period,
-        session_header=settings.session_boost_header.lower().encode(),
+        session_header=settings.session_boost_header,
         most_waiting=settings.queue_requests,
         most_bytes=settings.queue_bytes,
     )

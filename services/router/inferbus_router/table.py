@@ -15,6 +15,7 @@ from inferbus_contracts.events.route import (
     RouteEntry,
     RoutePublished,
     ServerEntry,
+    SessionAffinity,
     TokenLimit,
 )
 from inferbus_contracts.keys import ObjectKey
@@ -64,6 +65,7 @@ class Server:
     timeout_ms: int | None
     retry_attempts: int
     retry_interval_ms: int
+    session: SessionAffinity | None
     endpoints: tuple[EndpointEntry, ...]
 
 
@@ -196,5 +198,6 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         timeout_ms=entry.timeout_ms,
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
+        session=entry.session,
         endpoints=tuple(entry.endpoints),
     )
