@@ -87,6 +87,22 @@ class EndpointEntry(EventData):
     """Finishes what runs, takes nothing new."""
 
 
+class SessionSource(EventData):
+    """Where a request says which session it belongs to."""
+
+    kind: Literal["Header", "Query", "Cookie", "JWTClaim"]
+    name: str
+
+
+class SessionAffinity(EventData):
+    """Sessions stay with the endpoint that served them."""
+
+    seconds: int
+    """Without a request for that long a session may go elsewhere."""
+    sources: list[SessionSource]
+    """In order: the first that gives a value decides."""
+
+
 class ServerEntry(EventData):
     """A ModelServer with its endpoints."""
 
@@ -103,6 +119,8 @@ class ServerEntry(EventData):
     retry_attempts: int = 0
     retry_interval_ms: int = 100
     kv_connector: str | None = None
+    session: SessionAffinity | None = None
+    """None: requests of a session may go anywhere."""
     endpoints: list[EndpointEntry] = Field(default_factory=list)
 
 

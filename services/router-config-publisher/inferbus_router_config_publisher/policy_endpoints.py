@@ -8,13 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from inferbus_contracts.events.route import EndpointEntry, ServerEntry
+from inferbus_contracts.events.route import (
+    EndpointEntry,
+    ServerEntry,
+    SessionAffinity,
+    SessionSource,
+)
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import try_timeout_ms_of
 from inferbus_contracts.resources.networking import (
     ModelServer,
     PDGroup,
     Retry,
+    SessionSticky,
     TrafficPolicy,
     WorkloadProtocol,
 )
@@ -92,7 +98,17 @@ def _entry(
         retry_attempts=retry.attempts,
         retry_interval_ms=retry.retry_interval_ms,
         kv_connector=spec.kv_connector.type.value if spec.kv_connector else None,
+        session=_session(policy.session_sticky),
         endpoints=endpoints,
+    )
+
+
+def _session(sticky: SessionSticky | None) -> SessionAffinity | None:
+    if sticky is None:
+        return None
+    return SessionAffinity(
+        seconds=sticky.session_affinity_seconds,
+        sources=[SessionSource(kind=one.type.value, name=one.name) for one in sticky.sources],
     )
 
 

@@ -90,7 +90,10 @@ class Account(RequestRecord):
 
     def waits_for(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
         """It is to be served by this plan, once there is a replica."""
-        self._arrive(plan, prompt_tokens, now_ms)
+        if self._plan is None:
+            self._arrive(plan, prompt_tokens, now_ms)
+        else:
+            self._plan, self.destination = plan, plan.destination
         self._waits = True
         if plan.cell is not None:
             plan.cell.queued += 1

@@ -53,5 +53,7 @@ class AdminPages:
         # the first scrape pays for the library, not the start of every router
         from inferbus_router.metrics import metrics_page
 
-        body, content_type = metrics_page(self._router.ledger.traffic, self._gauges)
+        body, content_type = metrics_page(
+            self._router.ledger.traffic, self._gauges, self._router.state.queues
+        )
         return Page(200, body, content_type)

@@ -260,6 +260,32 @@ def hold_deadline_passed(server: str, seconds: float, retry_after_seconds: int) 
     )
 
 
+def queue_full(model: str, retry_after_seconds: int) -> RequestError:
+    """As many requests stand in line as may."""
+    message = f"Too many requests wait for their turn already; the model is {model}."
+    return RequestError(
+        503,
+        "queue_full",
+        message,
+        ErrorType.SCHEDULING,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def queue_deadline_passed(seconds: float, retry_after_seconds: int) -> RequestError:
+    """The request's turn didn't come in time (routing spec 2.2, step 10)."""
+    message = (
+        f"Request processing timed out in queue: its turn did not come in {seconds:g} seconds."
+    )
+    return RequestError(
+        504,
+        "queue_deadline_passed",
+        message,
+        ErrorType.SCHEDULING,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
 def version_not_supported(version: str) -> RequestError:
     """Another protocol version than HTTP/1.0 and HTTP/1.1."""
     message = f"HTTP/{version} is not supported; use HTTP/1.1."

@@ -15,6 +15,8 @@ from inferbus_router.fallback import Fallback
 from inferbus_router.fleet import ServerState
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
+from inferbus_router.queue_ticket import Ticket
+from inferbus_router.sessions import session_of
 from inferbus_router.shared_limits import Answer
 from inferbus_router.table import Route, Rule
 from inferbus_router.unserved import unserved
@@ -45,6 +47,21 @@ class Exchange(Answering):
             self._place(route, rule, now_ms)
 
     def _place(self, route: Route, rule: Rule, now_ms: int) -> None:
+        queues = self._router.queues
+        if queues is not None:
+            self._ticket = Ticket(self._router, self._request, self._body, self._account, self)
+            if not self._ticket.join(queues, route, rule, now_ms):
+                return
+        self._serve(route, rule, now_ms)
+
+    def turn_came(self, now_ms: int) -> None:
+        """It stood in line."""
+        try:
+            self._serve(*self._match(), now_ms)
+        except RequestError as error:
+            self.given_up(error)
+
+    def _serve(self, route: Route, rule: Rule, now_ms: int) -> None:
         state = self._router.fleet.draw(rule, now_ms)
         if state is None:
             self._hold(route, rule, now_ms)
@@ -83,6 +100,8 @@ class Exchange(Answering):
             self._count(plan.first_byte_deadlines, now_ms)
         ask = Ask(plan.destination.upstream_model, account.prompt_tokens, body)
         ask.is_stream = body.stream
+        if (session := state.server.session) is not None:
+            ask.session = session_of(self._request, session.sources)
         attempts = Attempts(router, self, account, self._request, plan, ask, payload)
         self._attempts = attempts
         attempts.start(now_ms)

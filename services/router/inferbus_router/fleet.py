@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
+from inferbus_router.policy_affinity import Bindings
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_choice import choose
 from inferbus_router.policy_load import EndpointLoad
@@ -30,9 +31,11 @@ class ServerState(Generic[EndpointT]):
         server: Server,
         endpoints: tuple[EndpointT, ...],
         prefixes: PrefixIndex[EndpointLoad],
+        bindings: Bindings[EndpointT] | None = None,
     ) -> None:
-        """`endpoints` are the server's, in their order."""
+        """`endpoints` are the server's, in their order; `bindings` those of its sessions."""
         self.server = server
+        self.bindings = bindings
         self._prefixes = prefixes
         self.endpoints = endpoints
         self.candidates = tuple(
@@ -50,6 +53,10 @@ class ServerState(Generic[EndpointT]):
     def choose(self, ask: Ask, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
         """The endpoint for the next request (`policy_choice`); None when none is ready."""
         candidates = self.candidates
+        if self.bindings is not None and ask.session is not None:
+            bound = self.bindings.endpoint(ask.session, candidates, tried, now_ms)
+            if bound is not None:
+                return bound
         if len(candidates) == 1:
             return candidates[0]
         self._turn += 1
@@ -91,7 +98,7 @@ class Fleet(Generic[EndpointT]):
         if known is not None and known.server is server:
             return known
         endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        return ServerState(server, endpoints, self.prefixes)
+        return ServerState(server, endpoints, self.prefixes, _bindings(known, server))
 
     def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
         key = (entry.pod, entry.address, entry.port, protocol)
@@ -151,3 +158,13 @@ class Fleet(Generic[EndpointT]):
             if weight and state is not None and state.server.target:
                 return state
         return None
+
+
+def _bindings(known: ServerState[EndpointT] | None, server: Server) -> Bindings[EndpointT] | None:
+    """Those that the server had, unless it is told otherwise now."""
+    if server.session is None:
+        return None
+    ttl_ms = server.session.seconds * 1000
+    if known is not None and known.bindings is not None and known.bindings.ttl_ms == ttl_ms:
+        return known.bindings
+    return Bindings(ttl_ms)

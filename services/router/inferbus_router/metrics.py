@@ -17,6 +17,8 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from inferbus_contracts.events.demand import LATENCY_BOUNDS_MS
 from inferbus_router.admin import Gauges
+from inferbus_router.queue_metrics import queue_families
+from inferbus_router.queues import Queues
 from inferbus_router.record import Destination
 from inferbus_router.traffic import (
     DestinationTraffic,
@@ -36,9 +38,10 @@ _BACKEND = ("model_route", "backend_type", "backend_name", "upstream_model")
 class RouterCollector(Collector):
     """Collects one router's counters."""
 
-    def __init__(self, traffic: Traffic, gauges: Gauges) -> None:
+    def __init__(self, traffic: Traffic, gauges: Gauges, queues: Queues | None = None) -> None:
         self._traffic = traffic
         self._gauges = gauges
+        self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
@@ -48,6 +51,8 @@ class RouterCollector(Collector):
         yield from _latency_families(destinations)
         yield from self._active_families(destinations)
         yield from self._limit_families()
+        if self._queues is not None:
+            yield from queue_families(self._queues)
         for name, text, value in self._gauges():
             yield GaugeMetricFamily(_OWN + name, text, value)
 
@@ -206,8 +211,10 @@ def _backend_labels(labels: Destination) -> tuple[str, str, str, str]:
     )
 
 
-def metrics_page(traffic: Traffic, gauges: Gauges) -> tuple[bytes, bytes]:
+def metrics_page(
+    traffic: Traffic, gauges: Gauges, queues: Queues | None = None
+) -> tuple[bytes, bytes]:
     """The page in Prometheus' text format, and its content type."""
     registry = CollectorRegistry()
-    registry.register(RouterCollector(traffic, gauges))
+    registry.register(RouterCollector(traffic, gauges, queues))
     return generate_latest(registry), CONTENT_TYPE_LATEST.encode()

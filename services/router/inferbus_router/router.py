@@ -135,6 +135,8 @@ class Router:
         if state.table.routes is not earlier.routes:
             self.ledger.follow(earlier, state.table, state.now_ms())
             state.access.follow(state.table)
+        if state.queues is not None:
+            state.queues.follow(state.table.indexes.names)
         for held in state.hold.items():
             held.table_changed()
 

@@ -261,7 +261,8 @@ class ServerProtocol(asyncio.Protocol):
         self._shared.handler.refused(request, error)
         self.write(error_page(error).encoded(False, request.request_id if request else b""))
         if self._transport is not None:
-            self._transport.write_eof()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
             if self._paused:
                 self._transport.resume_reading()
             self._count(self._shared.closing_deadlines)

@@ -90,3 +90,13 @@ class RouterSettings(ServiceSettings):
     """Lines are written together that often."""
     upstream_ca_file: Path | None = None
     """Certificates that endpoints with protocol https are checked against; None: the system's."""
+    upstream_server_name: str | None = Field(default=None, min_length=1)
+    """The name that certificates of endpoints must be made out for; None: their address."""
+    upstream_tls_verify: bool = True
+    """False believes any certificate of an endpoint: for trying things out."""
+    tls_certificate_file: Path | None = None
+    """PEM certificate with its chain: clients are served over HTTPS. None: over HTTP."""
+    tls_key_file: Path | None = None
+    """The key of the certificate, in PEM without a password."""
+    tls_reload_seconds: float = Field(default=5, gt=0)
+    """The certificate and its key are looked at that often, and read again when they changed."""

@@ -17,6 +17,8 @@ from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plans
 from inferbus_router.policy_hold import HoldQueue
 from inferbus_router.policy_retry import RetryBudget
+from inferbus_router.queue_settings import QueueSettings
+from inferbus_router.queues import make_queues
 from inferbus_router.request import RequestHead
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
@@ -35,6 +37,7 @@ class RouterState:
         rate: float,
         connections: ConnectionSettings,
         access: AccessControl,
+        queues: QueueSettings | None = None,
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
@@ -57,6 +60,8 @@ class RouterState:
         )
         self.cors = cross_origin(settings.cors_origins)
         self._keeper = Timekeeper(now_ms, rate)
+        self.queues = make_queues(queues, self._keeper) if queues is not None else None
+        """Where requests wait for their turn; None where there is no order but arrival."""
         self._first_byte: dict[int, Deadlines[TimedRequest]] = {}
         self._each_try: dict[int, Deadlines[TimedTry]] = {}
         self.hold_deadlines = self._deadlines(settings.hold_deadline_seconds * 1000)

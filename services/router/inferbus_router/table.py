@@ -16,6 +16,7 @@ from inferbus_contracts.events.route import (
     RouteEntry,
     RoutePublished,
     ServerEntry,
+    SessionAffinity,
     TokenLimit,
 )
 from inferbus_contracts.keys import ObjectKey
@@ -67,6 +68,7 @@ class Server:
     try_timeout_ms: int | None
     retry_attempts: int
     retry_interval_ms: int
+    session: SessionAffinity | None
     endpoints: tuple[EndpointEntry, ...]
 
 
@@ -204,5 +206,6 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         try_timeout_ms=entry.try_timeout_ms,
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
+        session=entry.session,
         endpoints=tuple(entry.endpoints),
     )

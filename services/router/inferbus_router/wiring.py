@@ -6,7 +6,6 @@ away only after they are gone.
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,14 +18,17 @@ from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
 from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
+from inferbus_router.listener_tls import ServedCertificate, served_certificate, watch
 from inferbus_router.log_writer import LogWriter, open_log
 from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
+from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.record import RequestRecord
 from inferbus_router.router import Router
 from inferbus_router.settings import RouterSettings
 from inferbus_router.state import RouterState
 from inferbus_router.timekeeper import Timekeeper
+from inferbus_router.upstream_tls import UpstreamTls
 from inferbus_shared.clock import REAL_TIME, Clock, real_now_ms
 
 _LINE_FORMATS: dict[str, LineFormat] = {"text": text_line, "json": json_line}
@@ -45,13 +47,15 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
+    _certificate: ServedCertificate | None
 
     async def accept(self) -> None:
         """Serve clients from now on. Until then their connections wait, or go to other workers.
 
         Without a table every model would be unknown: a worker that starts anew must not say so.
         """
-        await self.listener.open(self._clients)
+        shown = self._certificate
+        await self.listener.open(self._clients, shown.context if shown else None)
 
     async def stop(self) -> None:
         """Drain, and stop; takes at most the grace period."""
@@ -66,13 +70,19 @@ class RunningRouter:
 
 
 async def start_router(
-    settings: RouterSettings, clock: Clock, name: str, demand: DemandSink
+    settings: RouterSettings,
+    clock: Clock,
+    name: str,
+    demand: DemandSink,
+    queues: QueueSettings | None = None,
 ) -> RunningRouter:
     """A router with an empty table that accepts no clients yet; raises `ProblemsError`.
 
-    `name` tells it from other routers in the demand it reports.
+    `name` tells it from other routers in the demand it reports; without `queues` requests are
+    served in the order they come.
     """
     access = _access_control(settings)
+    certificate, upstream_tls = served_certificate(settings), UpstreamTls(settings)
     sockets = _open_sockets(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
@@ -86,11 +96,13 @@ async def start_router(
         settings.connect_timeout_seconds,
         round(settings.pool_idle_timeout_seconds * 1000),
         keeper,
-        _tls_context(settings),
+        upstream_tls,
     )
+    if certificate is not None:
+        watch(certificate, keeper, round(settings.tls_reload_seconds * 1000))
     limiters = Limiters(partial(_redis_link, settings.limit_deadline_ms / 1000))
     ledger = Ledger(name, now_ms(), log.write if log else _no_log, limiters)
-    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access, queues)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 
@@ -105,7 +117,9 @@ async def start_router(
     admin = Listener(AdminPages(router, gauges), settings)
     await admin.open(sockets.admin)
     router.start()
-    return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper)
+    return RunningRouter(
+        router, listener, admin, sockets.clients, settings, log, keeper, certificate
+    )
 
 
 def _redis_link(deadline_seconds: float, address: str) -> ClosableLink:
@@ -168,19 +182,3 @@ def _open_access_log(settings: RouterSettings) -> LogWriter | None:
 
 def _no_log(record: RequestRecord) -> None:
     del record
-
-
-def _tls_context(settings: RouterSettings) -> ssl.SSLContext:
-    path = settings.upstream_ca_file
-    try:
-        return ssl.create_default_context(cafile=path)
-    except (OSError, ssl.SSLError) as error:
-        raise ProblemsError(
-            Problem(
-                code=ErrorCode.BAD_SETTING,
-                message=f"the certificates can't be read: {error}",
-                field="INFERBUS_ROUTER_UPSTREAM_CA_FILE",
-                value=str(path),
-                remedy="set it to a file of PEM certificates",
-            )
-        ) from None
