@@ -201,6 +201,23 @@ def no_ready_endpoint(server: str, retry_after_seconds: int) -> RequestError:
     )
 
 
+def no_schedulable_endpoint(
+    server: str, filter_name: str, retry_after_seconds: int
+) -> RequestError:
+    """A configured filter leaves no endpoint: too busy, or without the adapter.
+
+    No fault of the client's, so it isn't told 400 (routing spec, defect 5).
+    """
+    message = f"all endpoints of the model server {server} are filtered out by {filter_name}"
+    return RequestError(
+        503,
+        "no_schedulable_endpoint",
+        message,
+        ErrorType.SCHEDULING,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
 def hold_queue_full(server: str, retry_after_seconds: int) -> RequestError:
     """The model is starting and as many requests wait for it as may."""
     message = f"The model server {server} is starting and too many requests wait for it already."

@@ -4,7 +4,7 @@ Invariant: an endpoint that stays keeps its load, health and connections over an
 whichever servers name it; so does a rule its position in the cycle of its weights.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
@@ -34,9 +34,17 @@ class ServerState(Generic[EndpointT]):
         """Ready, not draining; prefill endpoints take no requests of their own."""
         self._turn = 0
 
-    def choose(self, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
-        """The endpoint for the next request (`policy_choice`); None when none is ready."""
-        candidates = self.candidates
+    def choose(
+        self,
+        tried: Collection[EndpointT],
+        now_ms: int,
+        among: Sequence[EndpointT] | None = None,
+    ) -> EndpointT | None:
+        """The endpoint for the next request (`policy_choice`); None when none is ready.
+
+        `among`: only some of the candidates, where others have been ruled out.
+        """
+        candidates = self.candidates if among is None else among
         if len(candidates) == 1:
             return candidates[0]
         self._turn += 1

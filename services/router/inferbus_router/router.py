@@ -114,8 +114,10 @@ class Router:
         state = self.state
         earlier = state.table
         state.table = earlier.with_parts(parts)
-        for endpoint in state.fleet.sync(state.table):
+        gone = state.fleet.sync(state.table)
+        for endpoint in gone:
             endpoint.retire()
+        state.on_gone(gone)
         state.plans.forget()
         self.ledger.demand.forget_idle()
         if state.table.routes is not earlier.routes:

@@ -30,6 +30,11 @@ class RouterSettings(ServiceSettings):
     table_file: Path | None = None
     """Take the routing table from this JSON or YAML file instead of from the bus."""
 
+    configuration_file: Path | None = None
+    """The reference's `routerConfiguration.yaml`: scheduler plugins and authentication."""
+    configuration_interval_seconds: float = Field(default=1, gt=0)
+    """The file is looked at that often, and followed when it changes."""
+
     max_head_bytes: int = Field(default=64 * 1024, ge=1024)
     """Request line and headers."""
     max_body_bytes: int = Field(default=32 * _MIB, ge=1024)

@@ -13,6 +13,7 @@ from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plans
 from inferbus_router.policy_hold import HoldQueue
 from inferbus_router.policy_retry import RetryBudget
+from inferbus_router.scheduler import Scheduler
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
@@ -38,6 +39,10 @@ class RouterState:
         self.settings = settings
         self.on_held: Callable[[], None] = lambda: None
         """Called when a request begins to wait."""
+        self.on_gone: Callable[[list[Endpoint]], None] = lambda gone: None
+        """Called with the endpoints that the newest table doesn't name any more."""
+        self.scheduler: Scheduler | None = None
+        """None: endpoints are chosen by the default rule."""
         self.ledger = ledger
         self.now_ms = now_ms
         self.rate = rate

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
+from inferbus_router.configuration_file import ConfigurationFile
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
@@ -20,6 +21,7 @@ from inferbus_router.log_writer import LogWriter, open_log
 from inferbus_router.ports import DemandSink
 from inferbus_router.record import RequestRecord
 from inferbus_router.router import Router
+from inferbus_router.scheduling import Scheduling
 from inferbus_router.settings import RouterSettings
 from inferbus_router.state import RouterState
 from inferbus_router.timekeeper import Timekeeper
@@ -41,6 +43,8 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
+    _watching: asyncio.Task[None] | None
+    """Of the configuration file."""
 
     async def accept(self) -> None:
         """Serve clients from now on. Until then their connections wait, or go to other workers.
@@ -54,6 +58,8 @@ class RunningRouter:
         settings = self._settings
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
         self._clients.close()
+        if self._watching is not None:
+            self._watching.cancel()
         self.router.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
@@ -68,7 +74,6 @@ async def start_router(
 
     `name` tells it from other routers in the demand it reports.
     """
-    sockets = _open_sockets(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
 
@@ -85,6 +90,10 @@ async def start_router(
     )
     ledger = Ledger(name, now_ms(), log.write if log else _no_log)
     state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
+    scheduling = Scheduling(state)
+    state.on_gone = scheduling.endpoints_gone
+    file = _configuration_file(settings, scheduling)
+    sockets = _open_sockets(settings)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 
@@ -93,11 +102,29 @@ async def start_router(
         yield "held_requests", "Requests that wait for a replica", len(state.hold)
         yield "table_revision", "Revision of the routing table", state.table.revision
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
+        if file is not None:
+            yield "configuration_good", "1: the file as it is is in force", file.is_good
+            yield "configuration_loads", "Contents that were put in force", file.loads
+            yield "configuration_failures", "Contents that were refused", file.failures
 
     admin = Listener(AdminPages(router, gauges), settings)
     await admin.open(sockets.admin)
     router.start()
-    return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper)
+    watching = None
+    if file is not None:
+        watching = loop.create_task(file.watch(settings.configuration_interval_seconds))
+    return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper, watching)
+
+
+def _configuration_file(
+    settings: RouterSettings, scheduling: Scheduling
+) -> ConfigurationFile | None:
+    """The file, in force; None where there is none."""
+    if settings.configuration_file is None:
+        return None
+    file = ConfigurationFile(settings.configuration_file, scheduling.configure)
+    file.load()
+    return file
 
 
 @dataclass(frozen=True)
