@@ -12,6 +12,8 @@ from inferbus_router.account import Account
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, no_ready_endpoint
 from inferbus_router.plan import Plan
+from inferbus_router.policy_ask import Ask
+from inferbus_router.policy_load import Dispatch
 from inferbus_router.policy_retry import Failure, retry_delay_ms
 from inferbus_router.request import Request
 from inferbus_router.state import RouterState
@@ -33,8 +35,8 @@ class Attempts:
     _endpoint: Endpoint | None = None
     """Where the running attempt goes."""
     _connection: UpstreamProtocol | None = None
-    _prompt_waits = False
-    """The response hasn't begun: the prompt counts as unprocessed."""
+    _dispatch: Dispatch | None = None
+    """What it counts there."""
     _tried: tuple[Endpoint, ...] = ()
     _retries = 0
     _retry_timer: asyncio.TimerHandle | None = None
@@ -46,6 +48,7 @@ class Attempts:
         account: Account,
         request: Request,
         plan: Plan,
+        ask: Ask,
         payload: bytes,
     ) -> None:
         self._router = router
@@ -53,6 +56,7 @@ class Attempts:
         self._account = account
         self._request = request
         self._plan = plan
+        self._ask = ask
         self._payload = payload
         scheduler = router.scheduler
         self._choice = None if scheduler is None else scheduler.begin(plan, request.body)
@@ -62,16 +66,15 @@ class Attempts:
         """Send the request to an endpoint; raises `RequestError` where the server has none."""
         state = self._plan.state
         chooser = state if self._choice is None else self._choice
-        endpoint = chooser.choose(self._tried, now_ms)
+        endpoint = chooser.choose(self._ask, self._tried, now_ms)
         if endpoint is None:
             raise no_ready_endpoint(state.server.name, self._router.settings.retry_after_seconds)
         account = self._account
         account.pod = endpoint.pod
         account.sent_ms = now_ms
         account.attempts += 1
-        endpoint.started(account.prompt_tokens)
         self._endpoint = endpoint
-        self._prompt_waits = True
+        self._dispatch = endpoint.started(self._ask, now_ms)
         connection = endpoint.idle.take_newest() if may_reuse else None
         if connection is None:
             endpoint.connect(self)
@@ -113,11 +116,10 @@ class Attempts:
 
     # How attempts end.
 
-    def first_byte(self) -> None:
-        """The response has begun: the prompt is processed."""
-        if self._prompt_waits and self._endpoint is not None:
-            self._prompt_waits = False
-            self._endpoint.first_byte(self._account.prompt_tokens)
+    def first_token(self, now_ms: int) -> None:
+        """The first event of a stream is here: the prompt is processed."""
+        if self._dispatch is not None and self._endpoint is not None:
+            self._endpoint.first_token(self._dispatch, now_ms)
 
     def retry(self, failure: Failure, now_ms: int) -> bool:
         """Arrange another attempt where the rules allow one; the running one failed like that."""
@@ -178,9 +180,7 @@ class Attempts:
             self._connection.abandon()
             self._connection = None
         endpoint = self._endpoint
-        if endpoint is not None:
-            if self._prompt_waits:
-                self.first_byte()
-            endpoint.ended()
-            self._endpoint = None
+        if endpoint is not None and self._dispatch is not None:
+            endpoint.ended(self._dispatch)
+            self._endpoint = self._dispatch = None
         return endpoint

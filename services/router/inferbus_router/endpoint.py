@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from inferbus_contracts.events.route import EndpointEntry
-from inferbus_router.policy_choice import EndpointLoad
+from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.timekeeper import Deadlines, Timekeeper
 from inferbus_router.upstream_protocol import UpstreamProtocol
 

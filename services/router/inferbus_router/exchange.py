@@ -26,6 +26,7 @@ from inferbus_router.errors import (
 )
 from inferbus_router.fleet import ServerState
 from inferbus_router.http_messages import error_page
+from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
 from inferbus_router.record import CLIENT_CLOSED, Destination
@@ -104,7 +105,8 @@ class Exchange:
             payload = body.with_changes(plan.renamed, include_usage=True)
         elif plan.renamed is not None:
             payload = body.with_changes(plan.renamed, include_usage=False)
-        attempts = Attempts(router, self, account, self._request, plan, payload)
+        ask = Ask(plan.destination.upstream_model, account.prompt_tokens, body)
+        attempts = Attempts(router, self, account, self._request, plan, ask, payload)
         self._attempts = attempts
         self._count(plan.first_byte_deadlines, now_ms)
         attempts.start(now_ms)
@@ -167,6 +169,8 @@ class Exchange:
         if body:
             out += relay.body(body)
             if relay.is_event_stream and (events := relay.take_events()):
+                if not self._account.output_tokens:
+                    attempts.first_token(now_ms)
                 self._account.events(events, now_ms)
         if is_complete:
             self._client.write(out + relay.end())
@@ -177,8 +181,6 @@ class Exchange:
             self._count(self._router.idle_deadlines, now_ms)
 
     def _begin_response(self, head: ResponseHead, now_ms: int) -> bytes:
-        assert self._attempts
-        self._attempts.first_byte()
         request = self._request
         relay = self._relay = Relay(head, request.head.minor_version, self._asks_for_usage)
         self._keep_alive = self._client.keeps_alive(request) and not relay.must_close

@@ -9,7 +9,10 @@ from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
-from inferbus_router.policy_choice import EndpointLoad, choose
+from inferbus_router.policy_ask import Ask
+from inferbus_router.policy_choice import choose
+from inferbus_router.policy_load import EndpointLoad
+from inferbus_router.policy_prefixes import PrefixIndex
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
 
@@ -22,9 +25,15 @@ EndpointId = tuple[str, str, int, str]
 class ServerState(Generic[EndpointT]):
     """A model server and the endpoints that take requests for it."""
 
-    def __init__(self, server: Server, endpoints: tuple[EndpointT, ...]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        endpoints: tuple[EndpointT, ...],
+        prefixes: PrefixIndex[EndpointLoad],
+    ) -> None:
         """`endpoints` are the server's, in their order."""
         self.server = server
+        self._prefixes = prefixes
         self.endpoints = endpoints
         self.candidates = tuple(
             endpoint
@@ -36,6 +45,7 @@ class ServerState(Generic[EndpointT]):
 
     def choose(
         self,
+        ask: Ask,
         tried: Collection[EndpointT],
         now_ms: int,
         among: Sequence[EndpointT] | None = None,
@@ -48,7 +58,9 @@ class ServerState(Generic[EndpointT]):
         if len(candidates) == 1:
             return candidates[0]
         self._turn += 1
-        return choose(candidates, self._turn, tried, now_ms)
+        if not ask.is_hashed:
+            ask.look_up(self._prefixes)
+        return choose(candidates, ask, tried, now_ms, self._turn)
 
 
 class Fleet(Generic[EndpointT]):
@@ -57,6 +69,7 @@ class Fleet(Generic[EndpointT]):
     def __init__(self, make_endpoint: Callable[[EndpointEntry, str], EndpointT]) -> None:
         """`make_endpoint` makes an endpoint of an entry and its server's protocol."""
         self._make_endpoint = make_endpoint
+        self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
         self._servers: dict[ObjectKey, ServerState[EndpointT]] = {}
         self._routes: tuple[Route, ...] = ()
@@ -83,20 +96,21 @@ class Fleet(Generic[EndpointT]):
         if known is not None and known.server is server:
             return known
         endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        return ServerState(server, endpoints)
+        return ServerState(server, endpoints, self.prefixes)
 
     def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
         key = (entry.pod, entry.address, entry.port, protocol)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
             endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
+            endpoint.prefixes = self.prefixes
         return endpoint
 
     def _take_gone(self) -> list[EndpointT]:
         used = {endpoint for state in self._servers.values() for endpoint in state.endpoints}
         gone = {key: each for key, each in self._endpoints.items() if each not in used}
         for key in gone:
-            del self._endpoints[key]
+            self.prefixes.drop(self._endpoints.pop(key))
         return list(gone.values())
 
     def endpoints(self) -> list[EndpointT]:

@@ -12,6 +12,7 @@ from time import perf_counter
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, no_schedulable_endpoint
 from inferbus_router.plan import Plan
+from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_pipeline import FilteredOutError, Pipeline
 from inferbus_router.policy_plugins import UNREAD, Candidate, EngineReading, PluginRequest
 
@@ -87,7 +88,7 @@ class Choice:
             return []
         return _endpoints(kept)
 
-    def choose(self, tried: Collection[Endpoint], now_ms: int) -> Endpoint | None:
+    def choose(self, ask: Ask, tried: Collection[Endpoint], now_ms: int) -> Endpoint | None:
         """The endpoint for the next attempt; None where the server has none.
 
         Raises `RequestError` 503 where a filter leaves none.
@@ -103,7 +104,7 @@ class Choice:
             best = self._scheduler.pipeline.best(self._request, candidates, self._lap)
         except FilteredOutError as error:
             raise self._no_endpoint(state.server.name, error.filter_name) from None
-        return state.choose(tried, now_ms, _endpoints(best))
+        return state.choose(ask, tried, now_ms, _endpoints(best))
 
     def served(self, endpoint: Endpoint) -> None:
         """The endpoint has answered the request."""
