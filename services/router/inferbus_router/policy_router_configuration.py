@@ -29,6 +29,15 @@ FilterName = Literal["least-request", "lora-affinity"]
 ScoreName = Literal[
     "gpu-usage", "kvcache-aware", "least-latency", "least-request", "prefix-cache", "random"
 ]
+PluginName = Literal[
+    "gpu-usage",
+    "kvcache-aware",
+    "least-latency",
+    "least-request",
+    "lora-affinity",
+    "prefix-cache",
+    "random",
+]
 Place = tuple[str | int, ...]
 
 
@@ -89,7 +98,7 @@ _UNUSED_ARGUMENTS = frozenset({"vllm_tokenizer_port", "sglang_tokenizer_port"})
 
 
 class _PluginConfig(_Section):
-    name: FilterName | ScoreName
+    name: PluginName
     args: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -105,7 +114,7 @@ class _Filters(_Section):
 
 class _Scores(_Section):
     enabled: list[_WeightedScore] = Field(default_factory=list)
-    disabled: list[ScoreName | _WeightedScore] = Field(default_factory=list)
+    disabled: list[Any] = Field(default_factory=list)
 
 
 class _Plugins(_Section):

@@ -117,7 +117,7 @@ class Router:
         gone = state.fleet.sync(state.table)
         for endpoint in gone:
             endpoint.retire()
-        state.on_gone(gone)
+        state.on_table(gone)
         state.plans.forget()
         self.ledger.demand.forget_idle()
         if state.table.routes is not earlier.routes:

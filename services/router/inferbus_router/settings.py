@@ -34,6 +34,8 @@ class RouterSettings(ServiceSettings):
     """The reference's `routerConfiguration.yaml`: scheduler plugins and authentication."""
     configuration_interval_seconds: float = Field(default=1, gt=0)
     """The file is looked at that often, and followed when it changes."""
+    engine_metrics_interval_seconds: float = Field(default=1, gt=0)
+    """Engines are asked for their metrics that often, where a scheduler plugin goes by them."""
 
     max_head_bytes: int = Field(default=64 * 1024, ge=1024)
     """Request line and headers."""

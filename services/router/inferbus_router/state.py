@@ -39,8 +39,8 @@ class RouterState:
         self.settings = settings
         self.on_held: Callable[[], None] = lambda: None
         """Called when a request begins to wait."""
-        self.on_gone: Callable[[list[Endpoint]], None] = lambda gone: None
-        """Called with the endpoints that the newest table doesn't name any more."""
+        self.on_table: Callable[[list[Endpoint]], None] = lambda gone: None
+        """Called behind every table, with the endpoints that it doesn't name any more."""
         self.scheduler: Scheduler | None = None
         """None: endpoints are chosen by the default rule."""
         self.ledger = ledger

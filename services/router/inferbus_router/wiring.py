@@ -43,6 +43,7 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
+    _scheduling: Scheduling
     _watching: asyncio.Task[None] | None
     """Of the configuration file."""
 
@@ -60,6 +61,7 @@ class RunningRouter:
         self._clients.close()
         if self._watching is not None:
             self._watching.cancel()
+        self._scheduling.stop()
         self.router.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
@@ -91,7 +93,6 @@ async def start_router(
     ledger = Ledger(name, now_ms(), log.write if log else _no_log)
     state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
     scheduling = Scheduling(state)
-    state.on_gone = scheduling.endpoints_gone
     file = _configuration_file(settings, scheduling)
     sockets = _open_sockets(settings)
     router = Router(name, state, demand)
@@ -113,7 +114,9 @@ async def start_router(
     watching = None
     if file is not None:
         watching = loop.create_task(file.watch(settings.configuration_interval_seconds))
-    return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper, watching)
+    return RunningRouter(
+        router, listener, admin, sockets.clients, settings, log, keeper, scheduling, watching
+    )
 
 
 def _configuration_file(

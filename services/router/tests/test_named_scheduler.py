@@ -1,70 +1,12 @@
 """Routers whose endpoints are chosen by plugins that a configuration file names."""
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from services.router.tests.builders import route, route_key, server, server_key
-from services.router.tests.client import Client, chat
-from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
-from services.router.tests.engine import Engine, Turn
+from services.router.tests.client import chat
+from services.router.tests.engine import Turn
+from services.router.tests.named_fleet import StartFleet, plugins
 from tests.support.eventually import eventually
-
-QUICK = 0.02
-
-
-def plugins(*scores: str, filters: tuple[str, ...] = (), **arguments: dict[str, Any]) -> str:
-    """A configuration file; each score has weight 1."""
-    enabled = [{"name": name, "weight": 1} for name in scores]
-    config = [{"name": name.replace("_", "-"), "args": args} for name, args in arguments.items()]
-    sections = {"Filter": {"enabled": list(filters)}, "Score": {"enabled": enabled}}
-    return json.dumps({"scheduler": {"pluginConfig": config, "plugins": sections}})
-
-
-class Fleet:
-    """A router with a configuration file, and engines behind it."""
-
-    def __init__(self, router: RouterUnderTest, path: Path, engines: list[Engine]) -> None:
-        self.router = router
-        self.path = path
-        self.engines = engines
-
-    async def client(self) -> Client:
-        return await self.router.client()
-
-    @property
-    def served(self) -> list[int]:
-        """Requests for completions at each engine."""
-        return [sum(turn.method == "POST" for turn in each.turns) for each in self.engines]
-
-    async def metric(self, name: str) -> float:
-        return (await self.router.metrics())[name]
-
-
-StartFleet = Callable[..., Any]
-
-
-@pytest.fixture
-def start_fleet(
-    tmp_path: Path, start_router_under_test: StartRouter, start_engine: StartEngine
-) -> StartFleet:
-    async def start(configuration: str, *scripts: Any, **fields: Any) -> Fleet:
-        path = tmp_path / "routerConfiguration.yaml"
-        path.write_text(configuration)
-        router = await start_router_under_test(
-            configuration_file=path, configuration_interval_seconds=QUICK
-        )
-        engines = [await start_engine(script) for script in scripts]
-        entries = [engine.entry() for engine in engines]
-        router.apply({route_key("r"): route(), server_key("ms"): server(*entries, **fields)})
-        return Fleet(router, path, engines)
-
-    return start
 
 
 async def answers(turn: Turn) -> None:
