@@ -8,6 +8,10 @@ from pydantic import Field
 from inferbus_contracts.base import EventData
 
 
+Authentication = Literal["required", "none"]
+"""Whether a route serves only clients that prove who they are, or everybody."""
+
+
 class StringRule(EventData):
     """How a text must look; exactly one way is set."""
 
@@ -62,6 +66,8 @@ class RouteEntry(EventData):
     owned_by: str = ""
     rules: list[RuleEntry]
     limit: TokenLimit | None = None
+    authentication: Authentication | None = None
+    """None: as the router is set up."""
 
 
 class EndpointEntry(EventData):

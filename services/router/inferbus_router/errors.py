@@ -13,6 +13,7 @@ class ErrorType(StrEnum):
     """The access log's vocabulary (routing spec 2.9)."""
 
     REQUEST_PARSING = "request_parsing"
+    AUTHENTICATION = "authentication"
     INPUT_RATE_LIMIT = "input_rate_limit"
     OUTPUT_RATE_LIMIT = "output_rate_limit"
     ROUTE_NOT_FOUND = "route_not_found"
@@ -101,6 +102,34 @@ def invalid_form(detail: str) -> RequestError:
     """The body isn't the multipart form that its content type says."""
     message = f"The form in the request body is not valid: {detail}."
     return RequestError(400, "invalid_form", message, ErrorType.REQUEST_PARSING)
+
+
+def unauthorized(challenge_error: str, detail: str) -> RequestError:
+    """No credentials, or none that hold (routing spec 6.4).
+
+    `challenge_error` is a word of RFC 6750, 3.1; empty where nothing was brought.
+    """
+    challenge = b'Bearer realm="inferbus"'
+    if challenge_error:
+        challenge += b', error="' + challenge_error.encode() + b'"'
+    return RequestError(
+        401,
+        "invalid_api_key",
+        f"Unauthorized: {detail}.",
+        ErrorType.AUTHENTICATION,
+        headers=((b"www-authenticate", challenge),),
+    )
+
+
+def authentication_pending() -> RequestError:
+    """Whether the token holds can't be told before the provider's keys are there."""
+    return RequestError(
+        503,
+        "authentication_pending",
+        "The keys that tokens are checked with are being fetched.",
+        ErrorType.AUTHENTICATION,
+        retry_after_seconds=1,
+    )
 
 
 def model_missing() -> RequestError:

@@ -7,6 +7,7 @@ to the engine is back in the pool or closed, nothing counts against it any more,
 closed.
 """
 
+from inferbus_router.access import check_access
 from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.body import RequestBody
@@ -91,6 +92,8 @@ class Exchange:
     def _match(self) -> tuple[Route, Rule]:
         model = self._body.model
         found = match_request(self._router.table, model, self._request.head)
+        if self._request.refusal is not None:
+            check_access(self._request.refusal, found)
         if found is None:
             raise model_not_found(model)
         return found

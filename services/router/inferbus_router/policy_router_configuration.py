@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError, shorten
+from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.policy_plugins_cache import (
     DEFAULT_BLOCK_BYTES,
     DEFAULT_BLOCK_TOKENS,
@@ -127,17 +128,9 @@ class _Scheduler(_Section):
     plugins: _Plugins = _Plugins()
 
 
-class AuthenticationSection(_Section):
-    """Whose tokens are accepted (routing spec 6.4)."""
-
-    issuer: str = ""
-    audiences: list[str] = Field(default_factory=list)
-    jwks_uri: str = ""
-
-
 class _Document(_Section):
     scheduler: _Scheduler | None = None
-    auth: AuthenticationSection | None = None
+    auth: AuthenticationPolicy = AuthenticationPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +150,7 @@ class RouterConfiguration:
 
     scheduler: SchedulerConfiguration | None = None
     """None: the default scheduler."""
-    authentication: AuthenticationSection | None = None
+    authentication: AuthenticationPolicy = field(default_factory=AuthenticationPolicy)
     notes: tuple[str, ...] = ()
     """What stands in the file and has no effect, or another than it may seem."""
 

@@ -52,11 +52,19 @@ class Router:
     def handle(self, client: ServerProtocol, request: Request) -> RunningRequest | None:
         """Serve a request; None where it is answered already."""
         head = request.head
+        access = self.state.access
+        if access.is_needed and (refusal := access.refusal(request)) is not None:
+            self._refuse(client, request, refusal)
+            return None
         if head.method == b"POST" and head.path.startswith("/v1/"):
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)
         return None
+
+    def _refuse(self, client: ServerProtocol, request: Request, error: RequestError) -> None:
+        self.refused(request, error)
+        client.answer(request, error_page(error))
 
     def _answer(self, client: ServerProtocol, request: Request) -> None:
         record = RequestRecord(request, self.state.now_ms())
@@ -122,6 +130,7 @@ class Router:
         self.ledger.demand.forget_idle()
         if state.table.routes is not earlier.routes:
             self.ledger.follow(earlier, state.table, state.now_ms())
+            state.access.follow(state.table)
         for held in state.hold.items():
             held.table_changed()
 

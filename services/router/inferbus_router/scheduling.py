@@ -8,7 +8,7 @@ unchanged one keeps them.
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.engine_polling import EnginePolling, Interest
 from inferbus_router.plugin_factory import make_pipeline
-from inferbus_router.policy_router_configuration import RouterConfiguration, SchedulerConfiguration
+from inferbus_router.policy_router_configuration import SchedulerConfiguration
 from inferbus_router.scheduler import PluginTimes, Scheduler
 from inferbus_router.state import RouterState
 
@@ -29,9 +29,8 @@ class Scheduling:
     def _polling(self, interest: Interest) -> EnginePolling:
         return EnginePolling(interest, self._state.settings.engine_metrics_interval_seconds)
 
-    def configure(self, configuration: RouterConfiguration) -> None:
-        """Schedule like that from the next request on."""
-        wanted = configuration.scheduler
+    def configure(self, wanted: SchedulerConfiguration | None) -> None:
+        """Schedule like that from the next request on; None: by the default rule."""
         if wanted == self._configured:
             return
         self._configured = wanted

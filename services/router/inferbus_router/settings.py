@@ -73,6 +73,17 @@ class RouterSettings(ServiceSettings):
     retry_after_seconds: int = Field(default=5, ge=1)
     """Told to clients with 503."""
 
+    api_keys_path: Path | None = None
+    """File of `name: key` lines, or folder of one file per key, that clients must have one of;
+    None: no API keys. Read again when it changes.
+    """
+    forward_credentials: bool = False
+    """Engines get the client's Authorization and X-API-Key too."""
+    jwks_refresh_seconds: float = Field(default=3600, gt=0)
+    """The keys of the identity provider are fetched that often; real time."""
+    jwks_least_gap_seconds: float = Field(default=10, ge=0)
+    """Between two fetches that tokens with unknown keys ask for; real time."""
+
     access_log: Literal["text", "json", "off"] = "text"
     access_log_path: Path | None = None
     """Appended to; None: standard output."""

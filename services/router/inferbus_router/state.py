@@ -7,6 +7,7 @@ together: both are of the newest parts.
 from collections.abc import Callable
 
 from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.access import AccessControl
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
 from inferbus_router.fleet import Fleet
 from inferbus_router.ledger import Ledger
@@ -30,6 +31,7 @@ class RouterState:
         now_ms: Callable[[], int],
         rate: float,
         connections: ConnectionSettings,
+        access: AccessControl,
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
@@ -44,6 +46,7 @@ class RouterState:
         self.scheduler: Scheduler | None = None
         """None: endpoints are chosen by the default rule."""
         self.ledger = ledger
+        self.access = access
         self.now_ms = now_ms
         self.rate = rate
         self.table = RoutingTable()
@@ -72,6 +75,7 @@ class RouterState:
     def stop(self) -> None:
         """Let go of timers and connections."""
         self._keeper.stop()
+        self.access.stop()
         for endpoint in self.fleet.endpoints():
             endpoint.retire()
 

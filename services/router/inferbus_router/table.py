@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.route import (
+    Authentication,
     EndpointEntry,
     RouteEntry,
     RoutePublished,
@@ -45,6 +46,7 @@ class Route:
     owned_by: str
     rules: tuple[Rule, ...]
     limit: TokenLimit | None
+    authentication: Authentication | None
 
 
 Candidates = tuple[tuple[Route, Rule], ...]
@@ -82,8 +84,11 @@ class TableIndexes:
         self.by_adapter: dict[str, Candidates] = {}
         self.names: dict[str, Route] = {}
         """Every name that clients may use, sorted, with the first route that lists it."""
+        self.authentication: set[Authentication | None] = set()
+        """What routes say about it."""
         names: dict[str, Route] = {}
         for route in sorted(routes, key=lambda route: (route.created_at_ms, route.name)):
+            self.authentication.add(route.authentication)
             candidates = tuple((route, rule) for rule in route.rules)
             if route.model_name:
                 self.by_model[route.model_name] = (
@@ -183,6 +188,7 @@ def _compile_route(key: ObjectKey, entry: RouteEntry) -> Route:
         owned_by=entry.owned_by,
         rules=rules,
         limit=entry.limit,
+        authentication=entry.authentication,
     )
 
 

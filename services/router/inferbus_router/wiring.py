@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
-from inferbus_router.configuration_file import ConfigurationFile
+from inferbus_router.configuration import Configuration
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
 from inferbus_router.record import RequestRecord
 from inferbus_router.router import Router
-from inferbus_router.scheduling import Scheduling
 from inferbus_router.settings import RouterSettings
 from inferbus_router.state import RouterState
 from inferbus_router.timekeeper import Timekeeper
@@ -43,9 +44,7 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
-    _scheduling: Scheduling
-    _watching: asyncio.Task[None] | None
-    """Of the configuration file."""
+    _configuration: Configuration
 
     async def accept(self) -> None:
         """Serve clients from now on. Until then their connections wait, or go to other workers.
@@ -59,9 +58,7 @@ class RunningRouter:
         settings = self._settings
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
         self._clients.close()
-        if self._watching is not None:
-            self._watching.cancel()
-        self._scheduling.stop()
+        self._configuration.stop()
         self.router.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
@@ -76,6 +73,7 @@ async def start_router(
 
     `name` tells it from other routers in the demand it reports.
     """
+    access = _access_control(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
 
@@ -91,9 +89,8 @@ async def start_router(
         _tls_context(settings),
     )
     ledger = Ledger(name, now_ms(), log.write if log else _no_log)
-    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections)
-    scheduling = Scheduling(state)
-    file = _configuration_file(settings, scheduling)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access)
+    configuration = Configuration(settings, state)
     sockets = _open_sockets(settings)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
@@ -103,31 +100,28 @@ async def start_router(
         yield "held_requests", "Requests that wait for a replica", len(state.hold)
         yield "table_revision", "Revision of the routing table", state.table.revision
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
-        if file is not None:
-            yield "configuration_good", "1: the file as it is is in force", file.is_good
-            yield "configuration_loads", "Contents that were put in force", file.loads
-            yield "configuration_failures", "Contents that were refused", file.failures
+        yield from configuration.gauges()
 
     admin = Listener(AdminPages(router, gauges), settings)
     await admin.open(sockets.admin)
     router.start()
-    watching = None
-    if file is not None:
-        watching = loop.create_task(file.watch(settings.configuration_interval_seconds))
+    configuration.start()
     return RunningRouter(
-        router, listener, admin, sockets.clients, settings, log, keeper, scheduling, watching
+        router, listener, admin, sockets.clients, settings, log, keeper, configuration
     )
 
 
-def _configuration_file(
-    settings: RouterSettings, scheduling: Scheduling
-) -> ConfigurationFile | None:
-    """The file, in force; None where there is none."""
-    if settings.configuration_file is None:
-        return None
-    file = ConfigurationFile(settings.configuration_file, scheduling.configure)
-    file.load()
-    return file
+def _access_control(settings: RouterSettings) -> AccessControl:
+    def authenticate(policy: AuthenticationPolicy) -> Authenticator:
+        # only routers that check credentials pay for the libraries
+        from inferbus_router.authentication import Authentication
+        from inferbus_router.jwks import KeySetTimes, fetch_document
+
+        times = KeySetTimes(settings.jwks_refresh_seconds, settings.jwks_least_gap_seconds)
+        return Authentication(policy, fetch_document, real_now_ms, times)
+
+    path = settings.api_keys_path
+    return AccessControl(authenticate, (path,) if path else (), settings.forward_credentials)
 
 
 @dataclass(frozen=True)

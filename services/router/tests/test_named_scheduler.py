@@ -126,3 +126,18 @@ async def test_the_same_configuration_again_keeps_what_was_learned(
 
     await eventually(is_loaded)
     assert state.scheduler is before
+
+
+async def test_rt_36_authentication_is_switched_on_and_off_by_the_file(
+    start_fleet: StartFleet,
+) -> None:
+    fleet = await start_fleet('auth: {jwksUri: "http://127.0.0.1:9/keys"}', answers)
+    client = await fleet.client()
+    refused = await client.post(chat())
+    fleet.path.write_text("auth: {}")
+
+    async def is_let_in() -> bool:
+        return (await (await fleet.client()).post(chat())).status == 200
+
+    assert refused.status == 401
+    await eventually(is_let_in)

@@ -62,10 +62,10 @@ def test_plugins_run_in_the_order_and_with_the_arguments_of_the_file() -> None:
 def test_who_may_ask_is_read_too() -> None:
     section = parsed(EXAMPLE).authentication
 
-    assert section is not None
+    assert section.demands_credentials
     assert (section.issuer, section.audiences, section.jwks_uri) == (
         "https://issuer",
-        ["kthena.io"],
+        ("kthena.io",),
         "https://issuer/jwks.json",
     )
 
