@@ -157,7 +157,7 @@ class Attempts:
         """The endpoint did what can be asked of it."""
         if (endpoint := self._end()) is not None:
             endpoint.health.succeeded()
-            if self._choice is not None:
+            if self._choice is not None and self._account.status < 400:
                 self._choice.served(endpoint)
 
     def failed(self, now_ms: int) -> None:

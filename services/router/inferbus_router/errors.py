@@ -25,6 +25,11 @@ class ErrorType(StrEnum):
     RESPONSE_FORWARDING = "response_forwarding"
 
 
+UPSTREAM_ERRORS = frozenset(
+    {ErrorType.PROXY, ErrorType.UPSTREAM_TRANSPORT, ErrorType.UPSTREAM_RESPONSE}
+)
+"""What isn't the router's own doing."""
+
 _METRIC_NAMES = {
     ErrorType.INPUT_RATE_LIMIT: "rate_limit",
     ErrorType.OUTPUT_RATE_LIMIT: "rate_limit",

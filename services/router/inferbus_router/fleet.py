@@ -117,6 +117,10 @@ class Fleet(Generic[EndpointT]):
         """All that the table names."""
         return list(self._endpoints.values())
 
+    def servers(self) -> list[ServerState[EndpointT]]:
+        """All that the table names."""
+        return list(self._servers.values())
+
     def server(self, key: ObjectKey) -> ServerState[EndpointT] | None:
         """The state of a server; None where the table has none of that name."""
         return self._servers.get(key)

@@ -9,7 +9,12 @@ from typing import Any
 
 from inferbus_router.policy_pipeline import Pipeline
 from inferbus_router.policy_plugins import FilterPlugin, ScorePlugin
-from inferbus_router.policy_plugins_cache import kvcache_aware, prefix_cache
+from inferbus_router.policy_plugins_cache import (
+    Matched,
+    PrefixOwners,
+    kvcache_aware,
+    prefix_cache,
+)
 from inferbus_router.policy_plugins_load import (
     GpuUsage,
     LeastLatency,
@@ -61,10 +66,16 @@ _SCORES: Mapping[str, Callable[[Any], ScorePlugin]] = {
 }
 
 
-def make_pipeline(configuration: SchedulerConfiguration) -> Pipeline:
-    """New plugins; they remember nothing of earlier ones."""
+def make_pipeline(
+    configuration: SchedulerConfiguration, matched: Matched | None = None
+) -> Pipeline:
+    """New plugins; they remember nothing of earlier ones.
+
+    `matched` is told of each prompt that a cache-aware plugin looks up.
+    """
     arguments = configuration.arguments
-    return Pipeline(
-        [_FILTERS[name](arguments.get(name)) for name in configuration.filters],
-        [(_SCORES[name](arguments.get(name)), weight) for name, weight in configuration.scores],
-    )
+    scores = [(_SCORES[name](arguments.get(name)), weight) for name, weight in configuration.scores]
+    for plugin, _ in scores:
+        if matched is not None and isinstance(plugin, PrefixOwners):
+            plugin.matched = matched
+    return Pipeline([_FILTERS[name](arguments.get(name)) for name in configuration.filters], scores)

@@ -27,6 +27,8 @@ BYTES_PER_TOKEN = 4
 """Text is cut into pieces of this length where tokens are meant and no tokenizer is at hand."""
 
 BlockHashes = Callable[[PluginRequest], Sequence[int]]
+Matched = Callable[[str, str, float], None]
+"""Takes the plugin's name, the model and a share of the blocks, 0 to 1."""
 
 
 def prefix_hashes(model: str, prompt: bytes, block_bytes: int, most_blocks: int) -> list[int]:
@@ -84,8 +86,8 @@ class PrefixOwners:
         """At most `top` endpoints get a score above 0; None: as many as have earned one."""
         self.name = name
         self.owners = owners
-        self.match_ratios: Callable[[str, float], None] = lambda model, ratio: None
-        """Is told the longest match of every request that has blocks, 0 to 1."""
+        self.matched: Matched = lambda plugin, model, ratio: None
+        """Is told the longest match of every request that has blocks."""
         self._hashes = hashes
         self._top = top
 
@@ -99,7 +101,7 @@ class PrefixOwners:
         known = {candidate.endpoint for candidate in candidates}
         matches = self.owners.matches(request.model, hashes, known, self._top or len(known))
         longest = max(matches.values(), default=0)
-        self.match_ratios(request.model, longest / len(hashes))
+        self.matched(self.name, request.model, longest / len(hashes))
         return [
             int(matches.get(candidate.endpoint, 0) / len(hashes) * HIGHEST_SCORE)
             for candidate in candidates

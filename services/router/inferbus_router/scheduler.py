@@ -5,7 +5,6 @@ request goes on with the plugins that it began with, whatever is configured mean
 that was tried or ejected is looked at only when no other is left.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 
@@ -15,31 +14,7 @@ from inferbus_router.plan import Plan
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_pipeline import FilteredOutError, Pipeline
 from inferbus_router.policy_plugins import UNREAD, Candidate, EngineReading, PluginRequest
-
-PLUGIN_BOUNDS_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5)
-"""Of `scheduler_plugin_duration_seconds` (routing spec 6.6, buckets b)."""
-
-
-class PluginTimes:
-    """How long each plugin took, by (model, plugin, type)."""
-
-    def __init__(self) -> None:
-        self.counts: dict[tuple[str, str, str], list[int]] = {}
-        """Per bound of `PLUGIN_BOUNDS_SECONDS`, the last beyond them."""
-        self.sums_seconds: dict[tuple[str, str, str], float] = {}
-
-    def add(self, key: tuple[str, str, str], seconds: float) -> None:
-        """One run of a plugin."""
-        counts = self.counts.get(key)
-        if counts is None:
-            counts = self.counts[key] = [0] * (len(PLUGIN_BOUNDS_SECONDS) + 1)
-        counts[bisect_left(PLUGIN_BOUNDS_SECONDS, seconds)] += 1
-        self.sums_seconds[key] = self.sums_seconds.get(key, 0.0) + seconds
-
-    def forget(self, models: Collection[str]) -> None:
-        """Drop what is known of models that no route serves any more."""
-        for key in [key for key in self.counts if key[0] in models]:
-            del self.counts[key], self.sums_seconds[key]
+from inferbus_router.scheduling_counts import SchedulingCounts
 
 
 class Scheduler:
@@ -49,13 +24,13 @@ class Scheduler:
         self,
         pipeline: Pipeline,
         readings: Mapping[Endpoint, EngineReading],
-        times: PluginTimes,
+        counts: SchedulingCounts,
         retry_after_seconds: int,
     ) -> None:
         """`readings` is what engines say at the moment, kept up to date by somebody else."""
         self.pipeline = pipeline
         self.readings = readings
-        self.times = times
+        self.counts = counts
         self.retry_after_seconds = retry_after_seconds
 
     def begin(self, plan: Plan, body: bytes) -> "Choice":
@@ -119,7 +94,7 @@ class Choice:
 
     def _lap(self, plugin: str, kind: str) -> None:
         now = perf_counter()
-        self._scheduler.times.add((self._model, plugin, kind), now - self._lap_began)
+        self._scheduler.counts.plugin_ran(self._model, plugin, kind, now - self._lap_began)
         self._lap_began = now
 
 

@@ -8,8 +8,10 @@ unchanged one keeps them.
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.engine_polling import EnginePolling, Interest
 from inferbus_router.plugin_factory import make_pipeline
+from inferbus_router.policy_plugins_cache import PrefixOwners
 from inferbus_router.policy_router_configuration import SchedulerConfiguration
-from inferbus_router.scheduler import PluginTimes, Scheduler
+from inferbus_router.scheduler import Scheduler
+from inferbus_router.scheduling_counts import SchedulingCounts
 from inferbus_router.state import RouterState
 
 _READ_METRICS = frozenset({"gpu-usage", "least-latency", "least-request"})
@@ -20,7 +22,7 @@ class Scheduling:
     """Keeps `RouterState.scheduler` in step with the configuration and the table."""
 
     def __init__(self, state: RouterState) -> None:
-        self.times = PluginTimes()
+        self.counts = SchedulingCounts()
         self._state = state
         self._configured: SchedulerConfiguration | None = None
         self.polling = self._polling(Interest())
@@ -43,16 +45,29 @@ class Scheduling:
 
     def _made(self, configuration: SchedulerConfiguration) -> Scheduler:
         retry_after_seconds = self._state.settings.retry_after_seconds
-        pipeline = make_pipeline(configuration)
-        return Scheduler(pipeline, self.polling.readings, self.times, retry_after_seconds)
+        pipeline = make_pipeline(configuration, self.counts.matched)
+        return Scheduler(pipeline, self.polling.readings, self.counts, retry_after_seconds)
+
+    def caches(self) -> list[PrefixOwners]:
+        """The cache-aware plugins in force."""
+        scheduler = self._state.scheduler
+        plugins = scheduler.pipeline.remembering if scheduler is not None else ()
+        return [plugin for plugin in plugins if isinstance(plugin, PrefixOwners)]
 
     def _follow(self, gone: list[Endpoint]) -> None:
         """There is another table, which doesn't name these endpoints any more."""
         self.polling.follow(self._state.fleet.endpoints())
+        self.counts.forget(self._served_models())
         scheduler = self._state.scheduler
         if scheduler is not None:
             for endpoint in gone:
                 scheduler.forget(endpoint)
+
+    def _served_models(self) -> set[str]:
+        """Every name of a model, with clients and with engines."""
+        table = self._state.table
+        upstream = {server.model for server in table.servers.values() if server.model}
+        return {*table.indexes.names, *upstream}
 
     def stop(self) -> None:
         """Ask no engine any more."""

@@ -15,6 +15,7 @@ from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.configuration import Configuration
+from inferbus_router.debug import DebugPages, is_loopback
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
@@ -45,6 +46,8 @@ class RunningRouter:
     _log: LogWriter | None
     _socket_keeper: Timekeeper
     _configuration: Configuration
+    debug: Listener | None
+    """For operators on this machine, where it is apart from `admin`."""
 
     async def accept(self) -> None:
         """Serve clients from now on. Until then their connections wait, or go to other workers.
@@ -62,6 +65,8 @@ class RunningRouter:
         self.router.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
+        if self.debug is not None:
+            await self.debug.drain(0, 0)
         if self._log is not None:
             self._log.close()
 
@@ -102,12 +107,18 @@ async def start_router(
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
         yield from configuration.gauges()
 
-    admin = Listener(AdminPages(router, gauges), settings)
+    debug_pages = DebugPages(state, configuration.scheduling)
+    beside = debug_pages if sockets.debug is None and is_loopback(settings.http_host) else None
+    admin = Listener(AdminPages(router, gauges, configuration.scheduling, beside), settings)
     await admin.open(sockets.admin)
+    debug = None
+    if sockets.debug is not None:
+        debug = Listener(debug_pages, settings)
+        await debug.open(sockets.debug)
     router.start()
     configuration.start()
     return RunningRouter(
-        router, listener, admin, sockets.clients, settings, log, keeper, configuration
+        router, listener, admin, sockets.clients, settings, log, keeper, configuration, debug
     )
 
 
@@ -128,6 +139,7 @@ def _access_control(settings: RouterSettings) -> AccessControl:
 class _Sockets:
     clients: socket.socket
     admin: socket.socket
+    debug: socket.socket | None
 
 
 def _open_sockets(settings: RouterSettings) -> _Sockets:
@@ -137,10 +149,21 @@ def _open_sockets(settings: RouterSettings) -> _Sockets:
         clients = bound_socket(settings.host, settings.port, "INFERBUS_ROUTER_PORT")
     try:
         admin = bound_socket(settings.http_host, settings.http_port, "INFERBUS_ROUTER_HTTP_PORT")
+        debug = _debug_socket(settings.debug_port, admin)
     except ProblemsError:
         clients.close()
         raise
-    return _Sockets(clients, admin)
+    return _Sockets(clients, admin, debug)
+
+
+def _debug_socket(port: int | None, admin: socket.socket) -> socket.socket | None:
+    try:
+        return (
+            None if port is None else bound_socket("127.0.0.1", port, "INFERBUS_ROUTER_DEBUG_PORT")
+        )
+    except ProblemsError:
+        admin.close()
+        raise
 
 
 def _open_access_log(settings: RouterSettings) -> LogWriter | None:
