@@ -57,6 +57,8 @@ class Router:
             self._refuse(client, request, refusal)
             return None
         if head.method == b"POST" and head.path.startswith("/v1/"):
+            if self.state.tracer is not None:
+                self.state.tracer.begin(request)
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)

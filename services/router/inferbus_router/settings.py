@@ -102,5 +102,12 @@ class RouterSettings(ServiceSettings):
     """Appended to; None: standard output, `stderr`: standard error."""
     access_log_flush_ms: int = Field(default=250, ge=10)
     """Lines are written together that often."""
+    tracing: str | None = None
+    """Send spans of requests to the OpenTelemetry collector at this URL (OTLP over HTTP)."""
+    tracing_sample_ratio: float = Field(default=1, ge=0, le=1)
+    """Of the traces that begin here; whether one that a client began is kept, is the client's say.
+    """
+    tracing_interval_seconds: float = Field(default=1, gt=0)
+    """Spans are sent together that often."""
     upstream_ca_file: Path | None = None
     """Certificates that endpoints with protocol https are checked against; None: the system's."""

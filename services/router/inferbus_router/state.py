@@ -18,6 +18,7 @@ from inferbus_router.scheduler import Scheduler
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
+from inferbus_router.tracing import Tracer
 from inferbus_router.waiting import TimedRequest
 
 
@@ -43,6 +44,8 @@ class RouterState:
         """Called when a request begins to wait."""
         self.on_table: Callable[[list[Endpoint]], None] = lambda gone: None
         """Called behind every table, with the endpoints that it doesn't name any more."""
+        self.tracer: Tracer | None = None
+        """None: nobody traces."""
         self.scheduler: Scheduler | None = None
         """None: endpoints are chosen by the default rule."""
         self.ledger = ledger

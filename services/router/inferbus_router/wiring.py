@@ -27,6 +27,7 @@ from inferbus_router.router import Router
 from inferbus_router.settings import RouterSettings
 from inferbus_router.state import RouterState
 from inferbus_router.timekeeper import Timekeeper
+from inferbus_router.tracing import Collector, Tracer
 from inferbus_shared.clock import REAL_TIME, Clock, real_now_ms
 
 _LINE_FORMATS: dict[str, LineFormat] = {"text": text_line, "json": json_line}
@@ -63,6 +64,8 @@ class RunningRouter:
         self._clients.close()
         self._configuration.stop()
         self.router.stop()
+        if self.router.state.tracer is not None:
+            await self.router.state.tracer.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
         if self.debug is not None:
@@ -93,8 +96,11 @@ async def start_router(
         keeper,
         _tls_context(settings),
     )
-    ledger = Ledger(name, now_ms(), log.write if log else _no_log)
+    tracer = _tracer(settings, connections, name)
+    on_ended = log.write if log else _no_log
+    ledger = Ledger(name, now_ms(), tracer.watching(on_ended) if tracer else on_ended)
     state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access)
+    state.tracer = tracer
     configuration = Configuration(settings, state)
     sockets = _open_sockets(settings)
     router = Router(name, state, demand)
@@ -106,6 +112,8 @@ async def start_router(
         yield "table_revision", "Revision of the routing table", state.table.revision
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
         yield from configuration.gauges()
+        if tracer is not None:
+            yield from tracer.gauges()
 
     debug_pages = DebugPages(state, configuration.scheduling)
     beside = debug_pages if sockets.debug is None and is_loopback(settings.http_host) else None
@@ -117,9 +125,18 @@ async def start_router(
         await debug.open(sockets.debug)
     router.start()
     configuration.start()
+    if tracer is not None:
+        tracer.start(settings.tracing_interval_seconds)
     return RunningRouter(
         router, listener, admin, sockets.clients, settings, log, keeper, configuration, debug
     )
+
+
+def _tracer(settings: RouterSettings, connections: ConnectionSettings, name: str) -> Tracer | None:
+    if settings.tracing is None:
+        return None
+    collector = Collector(settings.tracing, connections)
+    return Tracer(collector, name, settings.tracing_sample_ratio)
 
 
 def _access_control(settings: RouterSettings) -> AccessControl:
