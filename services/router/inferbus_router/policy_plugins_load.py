@@ -68,12 +68,14 @@ class LeastLatency:
         del request
         latencies = [_latencies(candidate) for candidate in candidates]
         known = [pair for pair in latencies if pair is not None]
-        ttfts, tpots = [pair[0] for pair in known], [pair[1] for pair in known]
+        if not known:
+            return [_MIDDLE] * len(candidates)
+        ttft, tpot = _Range([pair[0] for pair in known]), _Range([pair[1] for pair in known])
         weight = self.ttft_weight
         return [
             _MIDDLE
             if pair is None
-            else int(weight * _rank(pair[0], ttfts) + (1 - weight) * _rank(pair[1], tpots))
+            else int(weight * ttft.rank(pair[0]) + (1 - weight) * tpot.rank(pair[1]))
             for pair in latencies
         ]
 
@@ -83,12 +85,17 @@ def _latencies(candidate: Candidate) -> tuple[float, float] | None:
     return (ttft, tpot) if ttft and tpot and ttft > 0 and tpot > 0 else None
 
 
-def _rank(value: float, values: Sequence[float]) -> float:
-    """100 for the least of the values, 0 for the greatest."""
-    least, greatest = min(values), max(values)
-    if least == greatest:
-        return HIGHEST_SCORE
-    return HIGHEST_SCORE * (greatest - value) / (greatest - least)
+class _Range:
+    """Between the least and the greatest of some values."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self._least, self._greatest = min(values), max(values)
+
+    def rank(self, value: float) -> float:
+        """100 for the least, 0 for the greatest."""
+        if self._least == self._greatest:
+            return HIGHEST_SCORE
+        return HIGHEST_SCORE * (self._greatest - value) / (self._greatest - self._least)
 
 
 class GpuUsage:
