@@ -109,6 +109,7 @@ class Exchange:
         elif plan.renamed is not None:
             payload = body.with_changes(plan.renamed, include_usage=False)
         ask = Ask(plan.destination.upstream_model, account.prompt_tokens, body)
+        ask.is_stream = body.stream
         attempts = Attempts(router, self, account, self._request, plan, ask, payload)
         self._attempts = attempts
         self._count(plan.first_byte_deadlines, now_ms)

@@ -106,13 +106,13 @@ async def test_rt_33_it_is_tried_again_elsewhere_with_the_whole_body_where_that_
 ) -> None:
     engines = [await start_engine(failure), await start_engine()]
     router.serve(*(e.entry() for e in engines), retry_attempts=2, retry_interval_ms=1)
-    body = chat(prompt="x" * 100_000)
-    for _ in range(2):
+    bodies = [chat(prompt=letter * 100_000) for letter in "xy"]
+    for body in bodies:
         response = await (await router.client()).post(body)
         assert response.status == 200
 
-    assert len(engines[0].turns) == 1, "the other one was tried first the second time"
-    assert {turn.body for engine in engines for turn in engine.turns} == {body}
+    assert len(engines[0].turns) == 1, "the other one was tried first at one time"
+    assert {turn.body for engine in engines for turn in engine.turns} == set(bodies)
     assert (await router.metrics())["inferbus_router_upstream_retries_total"] == 1
     await router.settled()
 
