@@ -54,6 +54,10 @@ class TokenLimit(EventData):
     unit_seconds: int
     redis: str | None = None
     """`host:port` where the limit is shared between routers."""
+    per: list[Literal["name", "principal"]] | None = None
+    """For each of what the limit holds: the name that clients use, and who sends the request; empty:
+    for the route as a whole; None: for each of both.
+    """
 
 
 class RouteEntry(EventData):

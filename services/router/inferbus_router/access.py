@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from inferbus_router.errors import RequestError, unauthorized
+from inferbus_router.core import match_request
+from inferbus_router.errors import RequestError, model_not_found, unauthorized
 from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.request import Refusal, Request, RequestHead
 from inferbus_router.table import Route, RoutingTable, Rule
@@ -108,7 +109,19 @@ _NOBODY_IS_KNOWN = Refusal(
 )
 
 
-def check_access(refusal: Refusal, found: tuple[Route, Rule] | None) -> None:
-    """Raise the refusal, unless the route that was found makes an exception."""
+def find_rule(table: RoutingTable, model: str, request: Request) -> tuple[Route, Rule]:
+    """The rule that serves a request, with its route.
+
+    Raises `RequestError`: 404 where there is none, 401 where it doesn't serve this client.
+    """
+    found = match_request(table, model, request.head)
+    if request.refusal is not None:
+        _check_exception(request.refusal, found)
+    if found is None:
+        raise model_not_found(model)
+    return found
+
+
+def _check_exception(refusal: Refusal, found: tuple[Route, Rule] | None) -> None:
     if (found[0].authentication if found else None) not in refusal.exceptions:
         raise refusal.error

@@ -5,13 +5,12 @@ Invariant: the page of metrics is never reachable on the port that clients use.
 
 from collections.abc import Callable, Iterable
 
-from inferbus_router.debug import DebugPages
 from inferbus_router.errors import unknown_path
 from inferbus_router.http_messages import Page
+from inferbus_router.operations import Operations
 from inferbus_router.operator_pages import OperatorPages
 from inferbus_router.pages import message_page
 from inferbus_router.router import Router
-from inferbus_router.scheduling import Scheduling
 
 Gauges = Callable[[], Iterable[tuple[str, str, float]]]
 """(name without prefix, help, value) of what isn't counted per request."""
@@ -24,14 +23,12 @@ class AdminPages(OperatorPages):
         self,
         router: Router,
         gauges: Gauges,
-        scheduling: Scheduling,
-        debug: DebugPages | None = None,
+        operations: Operations,
     ) -> None:
-        """`debug` is served here too, where only this machine can connect."""
         self._router = router
         self._gauges = gauges
-        self._scheduling = scheduling
-        self._debug = debug
+        self._scheduling = operations.configuration.scheduling
+        self._debug = operations.debug_beside_metrics
 
     def page(self, path: str) -> Page:
         """See `OperatorPages`."""

@@ -7,11 +7,10 @@ to the engine is back in the pool or closed, nothing counts against it any more,
 closed.
 """
 
-from inferbus_router.access import check_access
+from inferbus_router.access import find_rule
 from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.body import RequestBody
-from inferbus_router.core import match_request
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import (
     ErrorType,
@@ -20,7 +19,6 @@ from inferbus_router.errors import (
     gateway_timeout,
     hold_deadline_passed,
     hold_queue_full,
-    model_not_found,
     no_ready_endpoint,
     server_not_found,
     stream_broken,
@@ -30,10 +28,11 @@ from inferbus_router.http_messages import error_page
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
-from inferbus_router.record import CLIENT_CLOSED, Destination
+from inferbus_router.record import CLIENT_CLOSED
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
 from inferbus_router.server_protocol import ServerProtocol
+from inferbus_router.shared_limits import Answer
 from inferbus_router.state import RouterState
 from inferbus_router.table import Route, Rule
 from inferbus_router.timekeeper import Deadlines
@@ -74,29 +73,28 @@ class Exchange:
         body = self._body = read_body(self._request)
         self._account.model = body.model
         route, rule = self._match()
-        if route.limit is not None:
-            self._reserve(route, now_ms)
+        account = self._account
+        if route.limit is None or account.reserve(route, body, now_ms, self._limit_answered):
+            self._place(route, rule, now_ms)
+
+    def _place(self, route: Route, rule: Rule, now_ms: int) -> None:
         state = self._router.fleet.draw(rule)
         if state is None:
             self._hold(route, rule, now_ms)
         else:
             self._send_to(route, state, now_ms)
 
-    def _reserve(self, route: Route, now_ms: int) -> None:
-        limiter = self._router.ledger.limiters.of(route)
-        body = self._body
-        self._account.destination = Destination(body.model, route.name)
-        if limiter is not None:
-            self._account.reserve(limiter, body.prompt_tokens, body.max_output_tokens, now_ms)
+    def _limit_answered(self, answer: Answer) -> None:
+        """Others share the limit, so that it had to be asked."""
+        try:
+            self._account.take(answer)
+            if not self._ended:
+                self._place(*self._match(), self._router.now_ms())
+        except RequestError as error:
+            self.given_up(error)
 
     def _match(self) -> tuple[Route, Rule]:
-        model = self._body.model
-        found = match_request(self._router.table, model, self._request.head)
-        if self._request.refusal is not None:
-            check_access(self._request.refusal, found)
-        if found is None:
-            raise model_not_found(model)
-        return found
+        return find_rule(self._router.table, self._body.model, self._request)
 
     def _send_to(self, route: Route, state: ServerState[Endpoint], now_ms: int) -> None:
         router, account, body = self._router, self._account, self._body

@@ -86,6 +86,8 @@ class RouterSettings(ServiceSettings):
     retry_after_seconds: int = Field(default=5, ge=1)
     """Told to clients with 503."""
 
+    limit_deadline_ms: int = Field(default=20, ge=1)
+    """A request waits that long at most for the Redis server of its limit; real time."""
     api_keys_path: Path | None = None
     """File of `name: key` lines, or folder of one file per key, that clients must have one of;
     None: no API keys. Read again when it changes.

@@ -79,6 +79,7 @@ class RouterState:
         """Let go of timers and connections."""
         self._keeper.stop()
         self.access.stop()
+        self.ledger.limiters.stop()
         for endpoint in self.fleet.endpoints():
             endpoint.retire()
 

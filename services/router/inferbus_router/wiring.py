@@ -9,17 +9,18 @@ import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
-from inferbus_router.configuration import Configuration
-from inferbus_router.debug import DebugPages, is_loopback
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
+from inferbus_router.limits import Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.operations import Operations
 from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
 from inferbus_router.record import RequestRecord
@@ -27,7 +28,6 @@ from inferbus_router.router import Router
 from inferbus_router.settings import RouterSettings
 from inferbus_router.state import RouterState
 from inferbus_router.timekeeper import Timekeeper
-from inferbus_router.tracing import Collector, Tracer
 from inferbus_shared.clock import REAL_TIME, Clock, real_now_ms
 
 _LINE_FORMATS: dict[str, LineFormat] = {"text": text_line, "json": json_line}
@@ -46,9 +46,7 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
-    _configuration: Configuration
-    debug: Listener | None
-    """For operators on this machine, where it is apart from `admin`."""
+    operations: Operations
 
     async def accept(self) -> None:
         """Serve clients from now on. Until then their connections wait, or go to other workers.
@@ -62,14 +60,10 @@ class RunningRouter:
         settings = self._settings
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
         self._clients.close()
-        self._configuration.stop()
         self.router.stop()
-        if self.router.state.tracer is not None:
-            await self.router.state.tracer.stop()
+        await self.operations.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
-        if self.debug is not None:
-            await self.debug.drain(0, 0)
         if self._log is not None:
             self._log.close()
 
@@ -96,12 +90,10 @@ async def start_router(
         keeper,
         _tls_context(settings),
     )
-    tracer = _tracer(settings, connections, name)
-    on_ended = log.write if log else _no_log
-    ledger = Ledger(name, now_ms(), tracer.watching(on_ended) if tracer else on_ended)
+    limiters = Limiters(partial(_redis_link, settings.limit_deadline_ms / 1000))
+    ledger = Ledger(name, now_ms(), log.write if log else _no_log, limiters)
     state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access)
-    state.tracer = tracer
-    configuration = Configuration(settings, state)
+    operations = Operations(settings, state, connections, name)
     sockets = _open_sockets(settings)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
@@ -110,33 +102,25 @@ async def start_router(
         yield "client_connections", "Open connections of clients", listener.connections
         yield "held_requests", "Requests that wait for a replica", len(state.hold)
         yield "table_revision", "Revision of the routing table", state.table.revision
+        yield "silent_limit_servers", "Redis servers that do not answer", limiters.silent_servers
+        yield "limit_fallbacks", "Requests limited without their Redis server", limiters.fallbacks
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
-        yield from configuration.gauges()
-        if tracer is not None:
-            yield from tracer.gauges()
+        yield from operations.gauges()
 
-    debug_pages = DebugPages(state, configuration.scheduling)
-    beside = debug_pages if sockets.debug is None and is_loopback(settings.http_host) else None
-    admin = Listener(AdminPages(router, gauges, configuration.scheduling, beside), settings)
+    admin = Listener(AdminPages(router, gauges, operations), settings)
     await admin.open(sockets.admin)
-    debug = None
-    if sockets.debug is not None:
-        debug = Listener(debug_pages, settings)
-        await debug.open(sockets.debug)
     router.start()
-    configuration.start()
-    if tracer is not None:
-        tracer.start(settings.tracing_interval_seconds)
+    await operations.start(sockets.debug)
     return RunningRouter(
-        router, listener, admin, sockets.clients, settings, log, keeper, configuration, debug
+        router, listener, admin, sockets.clients, settings, log, keeper, operations
     )
 
 
-def _tracer(settings: RouterSettings, connections: ConnectionSettings, name: str) -> Tracer | None:
-    if settings.tracing is None:
-        return None
-    collector = Collector(settings.tracing, connections)
-    return Tracer(collector, name, settings.tracing_sample_ratio)
+def _redis_link(deadline_seconds: float, address: str) -> ClosableLink:
+    # only routers with limits that are shared pay for the library
+    from inferbus_router.redis_link import RedisLink
+
+    return RedisLink(address, deadline_seconds)
 
 
 def _access_control(settings: RouterSettings) -> AccessControl:

@@ -26,7 +26,7 @@ async def test_t104_the_debug_endpoint_answers_on_loopback_alone(
 ) -> None:
     """On every address there are metrics; who isn't on the machine gets no more."""
     router = await start_router_under_test(http_host="0.0.0.0", debug_port=0)
-    debug = router.running.debug
+    debug = router.running.operations.debug
     assert debug is not None
     local = await (await router.client(debug.port)).get(f"{DUMP}/pods")
     admin = await router.client(router.admin_port)
@@ -41,7 +41,7 @@ async def test_t104_beside_public_metrics_there_is_no_debug_endpoint(
 ) -> None:
     router = await start_router_under_test(http_host="0.0.0.0")
 
-    assert router.running.debug is None
+    assert router.running.operations.debug is None
     assert (await (await router.client(router.admin_port)).get("/debug")).status == 404
 
 
