@@ -34,8 +34,8 @@ OWNED_BY = f"{PREFIX}owned-by"
 CREATED_AT = f"{PREFIX}created-at"
 """On a ModelRoute: when its model was created, RFC 3339 (llmaz spec 1.1)."""
 TRY_TIMEOUT = f"{PREFIX}try-timeout"
-"""On a ModelServer: how long one attempt may take to begin its answer, e.g. `5s`; the timeout of its
-traffic policy counts for all attempts together (routing spec, defect 3)."""
+"""On a ModelServer: how long one attempt may take to begin its answer, e.g. `5s`; the timeout of
+its traffic policy counts for all attempts together (routing spec, defect 3)."""
 
 PAUSED = f"{PREFIX}paused"
 """On a workload, `true`: no group or role moves on to another revision; the rest goes on."""

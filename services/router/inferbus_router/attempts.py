@@ -61,11 +61,15 @@ class Attempts:
         self._plan = plan
         self._ask = ask
         self._payload = payload
+        scheduler = router.scheduler
+        self._choice = None if scheduler is None else scheduler.begin(plan, request.body)
+        """By plugins, where any are configured."""
 
     def start(self, now_ms: int, may_reuse: bool = True) -> None:
         """Send the request to an endpoint; raises `RequestError` where the server has none."""
         state = self._plan.state
-        endpoint = state.choose(self._ask, self._tried, now_ms)
+        chooser = state if self._choice is None else self._choice
+        endpoint = chooser.choose(self._ask, self._tried, now_ms)
         if endpoint is None:
             raise no_ready_endpoint(state.server.name, self._router.settings.retry_after_seconds)
         account = self._account
@@ -200,6 +204,8 @@ class Attempts:
         """The endpoint did what can be asked of it."""
         if (endpoint := self._end()) is not None:
             endpoint.health.succeeded()
+            if self._choice is not None and self._account.status < 400:
+                self._choice.served(endpoint)
 
     def failed(self, now_ms: int) -> None:
         """The endpoint didn't."""

@@ -25,6 +25,11 @@ class ErrorType(StrEnum):
     RESPONSE_FORWARDING = "response_forwarding"
 
 
+UPSTREAM_ERRORS = frozenset(
+    {ErrorType.PROXY, ErrorType.UPSTREAM_TRANSPORT, ErrorType.UPSTREAM_RESPONSE}
+)
+"""What isn't the router's own doing."""
+
 _METRIC_NAMES = {
     ErrorType.INPUT_RATE_LIMIT: "rate_limit",
     ErrorType.OUTPUT_RATE_LIMIT: "rate_limit",
@@ -232,6 +237,23 @@ def no_ready_endpoint(server: str, retry_after_seconds: int) -> RequestError:
         "no_ready_endpoint",
         message,
         ErrorType.POD_DISCOVERY,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def no_schedulable_endpoint(
+    server: str, filter_name: str, retry_after_seconds: int
+) -> RequestError:
+    """A configured filter leaves no endpoint: too busy, or without the adapter.
+
+    No fault of the client's, so it isn't told 400 (routing spec, defect 5).
+    """
+    message = f"all endpoints of the model server {server} are filtered out by {filter_name}"
+    return RequestError(
+        503,
+        "no_schedulable_endpoint",
+        message,
+        ErrorType.SCHEDULING,
         retry_after_seconds=retry_after_seconds,
     )
 

@@ -4,7 +4,7 @@ Invariant: an endpoint that stays keeps its load, health and connections over an
 whichever servers name it; so does a rule its position in the cycle of its weights.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
@@ -50,9 +50,18 @@ class ServerState(Generic[EndpointT]):
         """Whether an endpoint is ready that isn't left alone because it keeps failing."""
         return any(each.health.admits(now_ms) for each in self.candidates)
 
-    def choose(self, ask: Ask, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
-        """The endpoint for the next request (`policy_choice`); None when none is ready."""
-        candidates = self.candidates
+    def choose(
+        self,
+        ask: Ask,
+        tried: Collection[EndpointT],
+        now_ms: int,
+        among: Sequence[EndpointT] | None = None,
+    ) -> EndpointT | None:
+        """The endpoint for the next request (`policy_choice`); None when none is ready.
+
+        `among`: only some of the candidates, where others have been ruled out.
+        """
+        candidates = self.candidates if among is None else among
         if self.bindings is not None and ask.session is not None:
             bound = self.bindings.endpoint(ask.session, candidates, tried, now_ms)
             if bound is not None:
@@ -118,6 +127,10 @@ class Fleet(Generic[EndpointT]):
     def endpoints(self) -> list[EndpointT]:
         """All that the table names."""
         return list(self._endpoints.values())
+
+    def servers(self) -> list[ServerState[EndpointT]]:
+        """All that the table names."""
+        return list(self._servers.values())
 
     def server(self, key: ObjectKey) -> ServerState[EndpointT] | None:
         """The state of a server; None where the table has none of that name."""

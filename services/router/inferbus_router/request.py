@@ -23,6 +23,7 @@ from inferbus_router.heads import (
     header_lines,
     without_headers,
 )
+from inferbus_router.policy_trace_context import Trace
 
 _CUTTER = cutter(
     HOP_BY_HOP
@@ -99,6 +100,8 @@ class Request:
 
     body = b""
     was_told_to_go_on = False
+    trace: Trace | None = None
+    """What its spans hang on; None where nobody traces."""
     principal = ""
     """Who sends it, as far as the router has checked that; empty: nobody in particular."""
     refusal: Refusal | None = None

@@ -59,6 +59,8 @@ class Router:
             self._refuse(client, request, refusal)
             return None
         if head.method == b"POST" and head.path.startswith("/v1/"):
+            if self.state.tracer is not None:
+                self.state.tracer.begin(request)
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)
@@ -128,8 +130,10 @@ class Router:
         state = self.state
         earlier = state.table
         state.table = earlier.with_parts(parts)
-        for endpoint in state.fleet.sync(state.table):
+        gone = state.fleet.sync(state.table)
+        for endpoint in gone:
             endpoint.retire()
+        state.on_table(gone)
         state.plans.forget()
         self.ledger.demand.forget_idle()
         if state.table.routes is not earlier.routes:

@@ -20,9 +20,11 @@ from inferbus_router.policy_retry import RetryBudget
 from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.queues import make_queues
 from inferbus_router.request import RequestHead
+from inferbus_router.scheduler import Scheduler
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
+from inferbus_router.tracing import Tracer
 from inferbus_router.waiting import TimedRequest, TimedTry
 
 
@@ -47,6 +49,12 @@ class RouterState:
         self.settings = settings
         self.on_held: Callable[[], None] = lambda: None
         """Called when a request begins to wait."""
+        self.on_table: Callable[[list[Endpoint]], None] = lambda gone: None
+        """Called behind every table, with the endpoints that it doesn't name any more."""
+        self.tracer: Tracer | None = None
+        """None: nobody traces."""
+        self.scheduler: Scheduler | None = None
+        """None: endpoints are chosen by the default rule."""
         self.ledger = ledger
         self.access = access
         self.now_ms = now_ms

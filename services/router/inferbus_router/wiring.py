@@ -20,6 +20,7 @@ from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.listener_tls import ServedCertificate, served_certificate, watch
 from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.operations import Operations
 from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
 from inferbus_router.queue_settings import QueueSettings
@@ -47,6 +48,7 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
+    operations: Operations
     _certificate: ServedCertificate | None
 
     async def accept(self) -> None:
@@ -63,6 +65,7 @@ class RunningRouter:
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
         self._clients.close()
         self.router.stop()
+        await self.operations.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
         if self._log is not None:
@@ -83,7 +86,6 @@ async def start_router(
     """
     access = _access_control(settings)
     certificate, upstream_tls = served_certificate(settings), UpstreamTls(settings)
-    sockets = _open_sockets(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
 
@@ -103,6 +105,8 @@ async def start_router(
     limiters = Limiters(partial(_redis_link, settings.limit_deadline_ms / 1000))
     ledger = Ledger(name, now_ms(), log.write if log else _no_log, limiters)
     state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access, queues)
+    operations = Operations(settings, state, connections, name)
+    sockets = _open_sockets(settings)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 
@@ -113,12 +117,14 @@ async def start_router(
         yield "silent_limit_servers", "Redis servers that do not answer", limiters.silent_servers
         yield "limit_fallbacks", "Requests limited without their Redis server", limiters.fallbacks
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
+        yield from operations.gauges()
 
-    admin = Listener(AdminPages(router, gauges), settings)
+    admin = Listener(AdminPages(router, gauges, operations), settings)
     await admin.open(sockets.admin)
     router.start()
+    await operations.start(sockets.debug)
     return RunningRouter(
-        router, listener, admin, sockets.clients, settings, log, keeper, certificate
+        router, listener, admin, sockets.clients, settings, log, keeper, operations, certificate
     )
 
 
@@ -146,6 +152,7 @@ def _access_control(settings: RouterSettings) -> AccessControl:
 class _Sockets:
     clients: socket.socket
     admin: socket.socket
+    debug: socket.socket | None
 
 
 def _open_sockets(settings: RouterSettings) -> _Sockets:
@@ -155,10 +162,21 @@ def _open_sockets(settings: RouterSettings) -> _Sockets:
         clients = bound_socket(settings.host, settings.port, "INFERBUS_ROUTER_PORT")
     try:
         admin = bound_socket(settings.http_host, settings.http_port, "INFERBUS_ROUTER_HTTP_PORT")
+        debug = _debug_socket(settings.debug_port, admin)
     except ProblemsError:
         clients.close()
         raise
-    return _Sockets(clients, admin)
+    return _Sockets(clients, admin, debug)
+
+
+def _debug_socket(port: int | None, admin: socket.socket) -> socket.socket | None:
+    try:
+        return (
+            None if port is None else bound_socket("127.0.0.1", port, "INFERBUS_ROUTER_DEBUG_PORT")
+        )
+    except ProblemsError:
+        admin.close()
+        raise
 
 
 def _open_access_log(settings: RouterSettings) -> LogWriter | None:

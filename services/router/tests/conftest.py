@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from services.router.tests.builders import route, route_key, server, server_key
 from services.router.tests.client import Client
 from services.router.tests.engine import Engine, Script, answers, running_engine
 from services.router.tests.engines_that_fail import refusing_port
+from services.router.tests.named_fleet import QUICK, Fleet, StartFleet
 from tests.support.eventually import eventually
 
 
@@ -187,3 +189,25 @@ async def start_engine() -> AsyncIterator[StartEngine]:
             return await stack.enter_async_context(running_engine(script, port, tls))
 
         yield start
+
+
+@pytest.fixture
+def start_fleet(
+    tmp_path: Path, start_router_under_test: StartRouter, start_engine: StartEngine
+) -> StartFleet:
+    """Starts routers with a configuration file, and engines by their scripts behind them."""
+
+    async def start(configuration: str, *scripts: Any, **fields: Any) -> Fleet:
+        path = tmp_path / "routerConfiguration.yaml"
+        path.write_text(configuration)
+        router = await start_router_under_test(
+            configuration_file=path,
+            configuration_interval_seconds=QUICK,
+            engine_metrics_interval_seconds=QUICK,
+        )
+        engines = [await start_engine(script) for script in scripts]
+        fleet = Fleet(router, path, engines)
+        fleet.serve(*engines, **fields)
+        return fleet
+
+    return start
