@@ -16,6 +16,7 @@ from inferbus_contracts.canonical import digest
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEntry
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.table_digest import part_pair, table_digest
 from inferbus_router.ports import TableSink
 
 _ENTRIES: dict[str, type[RouteEntry] | type[ServerEntry]] = {
@@ -42,14 +43,14 @@ Entries = Mapping[ObjectKey, RouteEntry | ServerEntry]
 def published(entries: Entries, revision: int = 1) -> list[tuple[ObjectKey, RoutePublished]]:
     """The messages that would publish these parts as one whole table."""
     digests = {key: digest(entry.to_dict()) for key, entry in entries.items()}
-    table_digest = digest(sorted([str(key), part] for key, part in digests.items()))
+    whole = table_digest(part_pair(key, part) for key, part in digests.items())
     return [
         (
             key,
             RoutePublished(
                 revision=revision,
                 digest=digests[key],
-                table_digest=table_digest,
+                table_digest=whole,
                 route=entry if isinstance(entry, RouteEntry) else None,
                 server=entry if isinstance(entry, ServerEntry) else None,
             ),

@@ -23,6 +23,7 @@ from inferbus_router.record import RequestRecord
 from inferbus_router.request import Request
 from inferbus_router.server_protocol import RunningRequest, ServerProtocol
 from inferbus_router.state import RouterState
+from inferbus_router.table import RoutingTable
 
 _LEAST_TICK_SECONDS = 0.01
 _READ = (b"GET", b"HEAD")
@@ -110,16 +111,31 @@ class Router:
     # Tables.
 
     def apply(self, parts: Parts) -> None:
-        """Serve by these parts from now on."""
-        state = self.state
-        earlier = state.table
-        state.table = earlier.with_parts(parts)
-        for endpoint in state.fleet.sync(state.table):
+        """Serve by these parts too from now on."""
+        self._serve_by(self.state.table.with_parts(parts))
+
+    def replace(self, parts: Parts) -> None:
+        """Serve by these parts alone from now on."""
+        self._serve_by(self.state.table.replaced_by(parts))
+
+    @property
+    def table_digest(self) -> str:
+        """Digest over the parts that are served by."""
+        return self.state.table.digest
+
+    def _serve_by(self, table: RoutingTable) -> None:
+        state, earlier = self.state, self.state.table
+        state.table = table
+        for endpoint in state.fleet.sync(table):
             endpoint.retire()
-        state.plans.forget()
-        self.ledger.demand.forget_idle()
-        if state.table.routes is not earlier.routes:
-            self.ledger.follow(earlier, state.table, state.now_ms())
+        if table.has_lost_names(earlier):
+            state.plans.forget()
+            self.ledger.demand.forget_idle()
+        else:
+            gone = (route.key for route in table.change.gone)
+            state.plans.forget_some(gone, table.change.servers)
+        if table.change.has_routes:
+            self.ledger.follow(table, state.now_ms())
         for held in state.hold.items():
             held.table_changed()
 

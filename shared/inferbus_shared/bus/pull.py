@@ -2,7 +2,9 @@
 
 One request for the next messages stands at the server at any time; heartbeats prove that it still
 does. The request is put again when it expires, after a reconnect (the server forgot it with the
-connection) and when heartbeats stay away. Nothing here ever spins: every retry waits.
+connection) and when heartbeats stay away. An ordered consumer, whose messages nobody acknowledges,
+is given up instead: what was on its way then is lost to it. Nothing here ever spins: every retry
+waits.
 """
 
 import asyncio
@@ -19,7 +21,8 @@ log = logging.getLogger("inferbus.bus")
 
 EXPIRES_SECONDS = 60.0
 HEARTBEAT_SECONDS = 10.0
-SILENCE_SECONDS = 2.5 * HEARTBEAT_SECONDS
+SILENT_HEARTBEATS = 2.5
+"""After that many without a sign the request is taken for lost."""
 RETRY_SECONDS = 0.5
 
 _HEARTBEAT, _NO_CONSUMER, _TIMEOUT, _CONFLICT, _NO_RESPONDER = "100", "404", "408", "409", "503"
@@ -32,7 +35,19 @@ class ConsumerGoneError(Exception):
 class LongPoll:
     """The messages of one consumer, in order, each handed out once per delivery."""
 
-    def __init__(self, connection: Connection, stream: str, consumer: str, batch: int = 1) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        stream: str,
+        consumer: str,
+        batch: int = 1,
+        *,
+        ordered: bool = False,
+        heartbeat_seconds: float | None = None,
+    ) -> None:
+        """`ordered` for a consumer that is made anew rather than asked again."""
+        self._ordered = ordered
+        self._heartbeat_seconds = heartbeat_seconds or HEARTBEAT_SECONDS
         self._connection = connection
         self._client = connection.client
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
@@ -46,13 +61,16 @@ class LongPoll:
     async def next(self) -> Msg:
         """The next message, waiting for it as long as it takes.
 
-        Raises `ConsumerGoneError` when the server says that there is no such consumer.
+        Raises `ConsumerGoneError` when the server says that there is no such consumer, and for an
+        ordered one also when messages may have been lost on their way.
         """
         while True:
             if self._outstanding <= 0:
                 await self._request()
             message = await self._next_arrival()
             if message is None:
+                if self._ordered:
+                    raise ConsumerGoneError("what was on its way may be lost")
                 self._outstanding = 0
                 continue
             status = (message.headers or {}).get("Status")
@@ -69,9 +87,15 @@ class LongPoll:
                 await self._subscription.unsubscribe()
             self._subscription = None
 
+    def give_up(self) -> None:
+        """Ask for nothing more; of an ordered consumer `next` says that it is gone."""
+        self._wake()
+
     async def _next_arrival(self) -> Msg | None:
         """The next message of any sort; None after a reconnect, or too long a silence."""
-        silence = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._wake)
+        silence = asyncio.get_running_loop().call_later(
+            SILENT_HEARTBEATS * self._heartbeat_seconds, self._wake
+        )
         try:
             return await self._arrived.get()
         finally:
@@ -85,7 +109,7 @@ class LongPoll:
         body = {
             "batch": self._batch,
             "expires": int(EXPIRES_SECONDS * 1e9),
-            "idle_heartbeat": int(HEARTBEAT_SECONDS * 1e9),
+            "idle_heartbeat": int(self._heartbeat_seconds * 1e9),
         }
         await self._client.publish(self._subject, json.dumps(body).encode(), reply=self._inbox)
 
