@@ -16,6 +16,7 @@ import uvloop
 
 from inferbus_contracts.services import Service
 from inferbus_router.adapters_bus import BusTable, Sayings
+from inferbus_router.main import spare_the_table
 from inferbus_router.ports import Parts
 from inferbus_router.router import Router
 from inferbus_router.settings import RouterSettings
@@ -64,6 +65,7 @@ class Watch:
         """One more router serves."""
         self._ready += 1
         if self._ready == self._count:
+            spare_the_table()
             _say(ready=True)
 
     def served(self, router: Watched, revision: int) -> None:

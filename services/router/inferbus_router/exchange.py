@@ -10,7 +10,6 @@ closed.
 from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.body import RequestBody
-from inferbus_router.core import match_request
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import (
     ErrorType,
@@ -25,6 +24,7 @@ from inferbus_router.errors import (
     stream_broken,
 )
 from inferbus_router.fleet import ServerState
+from inferbus_router.gateway_matching import match_arrival
 from inferbus_router.http_messages import error_page
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
@@ -89,7 +89,7 @@ class Exchange:
 
     def _match(self) -> tuple[Route, Rule]:
         model = self._body.model
-        found = match_request(self._router.table, model, self._request.head)
+        found = match_arrival(self._router.table, model, self._request, self._client)
         if found is None:
             raise model_not_found(model)
         return found

@@ -17,6 +17,8 @@ from inferbus_router.timekeeper import Deadlines
 from inferbus_router.traffic import path_label
 from inferbus_router.waiting import TimedRequest
 
+ANY_MODEL = "unknown"
+"""Stands in the books for whatever model is asked for through an HTTPRoute (routing spec 2.2)."""
 _PATHS_WITH_STREAM_OPTIONS = frozenset({"/v1/chat/completions", "/v1/completions"})
 
 
@@ -71,7 +73,12 @@ class Plans:
         self._of_server: dict[ObjectKey, set[_PlanKey]] = {}
 
     def find(self, route: Route, state: ServerState[Endpoint], model: str, path: str) -> Plan:
-        """The plan for a request; `model` is a name that the route serves."""
+        """The plan for a request; `model` is a name that the route serves.
+
+        An HTTPRoute serves any, and clients must not make the books grow by making names up.
+        """
+        if route.is_http:
+            model = ANY_MODEL
         key = (route, state, model, path)
         plan = self._plans.get(key)
         if plan is None:

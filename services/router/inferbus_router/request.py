@@ -6,6 +6,7 @@ concerns only the connection with the client.
 """
 
 import os
+from dataclasses import dataclass
 from typing import Self
 
 from inferbus_router.errors import (
@@ -77,10 +78,22 @@ class RequestHead:
         return other
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What an engine is asked for in place of what the client asked for."""
+
+    target: bytes
+    """Path and query."""
+    host: bytes
+    """Empty: the endpoint's own."""
+
+
 class Request:
     """A request; its body is there when it is complete."""
 
     body = b""
+    rewritten: Rewritten | None = None
+    """What the rule that serves it makes of it; None: nothing."""
     was_told_to_go_on = False
 
     def __init__(self, head: RequestHead, keep_alive: bool) -> None:

@@ -15,6 +15,7 @@ from inferbus_router.errors import (
     unknown_path,
 )
 from inferbus_router.exchange import Exchange
+from inferbus_router.gateway_matching import MODEL_PATHS, is_routed
 from inferbus_router.http_messages import Page, error_page
 from inferbus_router.ledger import Ledger
 from inferbus_router.pages import message_page, model_page, models_page
@@ -53,7 +54,9 @@ class Router:
     def handle(self, client: ServerProtocol, request: Request) -> RunningRequest | None:
         """Serve a request; None where it is answered already."""
         head = request.head
-        if head.method == b"POST" and head.path.startswith("/v1/"):
+        if head.method == b"POST" and (
+            head.path.startswith(MODEL_PATHS) or is_routed(self.state.table, head, client)
+        ):
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)

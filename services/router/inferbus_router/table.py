@@ -11,15 +11,28 @@ from dataclasses import dataclass
 
 from inferbus_contracts.events.route import (
     EndpointEntry,
+    ParentEntry,
     RouteEntry,
     RoutePublished,
+    RuleEntry,
     ServerEntry,
     TokenLimit,
+    UrlRewrite,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.table_digest import part_pair, table_digest
+from inferbus_contracts.resources.kinds import HTTP_ROUTE
+from inferbus_router.gateways import (
+    GatewayListener,
+    GatewayPart,
+    Gateways,
+    compile_listeners,
+    is_attached,
+)
+from inferbus_router.http_routes import HttpRoutes, Match
 from inferbus_router.matching import Conditions, compile_conditions
+from inferbus_router.table_change import TableChange, updated
 from inferbus_router.table_indexes import TableIndexes
+from inferbus_router.table_parts import HeldParts, Published
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,11 +44,14 @@ class Rule:
     servers: tuple[ObjectKey, ...]
     weights: tuple[int, ...]
     """Of the servers, in their order; not all 0."""
+    http: tuple[Match, ...] = ()
+    """Of an HTTPRoute: one of them must hold."""
+    rewrite: UrlRewrite | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """A ModelRoute, compiled."""
+    """A ModelRoute or an HTTPRoute, compiled."""
 
     key: ObjectKey
     name: str
@@ -46,6 +62,16 @@ class Route:
     owned_by: str
     rules: tuple[Rule, ...]
     limit: TokenLimit | None
+    parents: tuple[ParentEntry, ...] | None = None
+    """None: attached to no Gateway."""
+    hostnames: tuple[str, ...] = ()
+    """Of an HTTPRoute, in lower case; none: any."""
+    is_http: bool = False
+    """It is an HTTPRoute, which looks at no model's name."""
+
+    def holds_at(self, listener: GatewayListener | None) -> bool:
+        """Whether it is for requests of a listener; None: of the routers' own port."""
+        return is_attached(self.parents, self.key.namespace, listener)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +85,7 @@ Candidates = tuple[tuple[Route, Rule], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Server:
-    """A ModelServer, compiled."""
+    """A ModelServer or an InferencePool, compiled."""
 
     key: ObjectKey
     name: str
@@ -73,34 +99,6 @@ class Server:
     endpoints: tuple[EndpointEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    digest: str
-    revision: int
-    pair: bytes
-    """What it contributes to the table's digest."""
-    content: Route | Server
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableChange:
-    """What a table has that the one it was made from has not, and the other way round."""
-
-    base: object
-    """`identity` of the table it was made from."""
-    gone: tuple[Route, ...] = ()
-    """Routes that are no more, or have another form now."""
-    new: tuple[Route, ...] = ()
-    """Routes that are new, or have another form than before."""
-    servers: tuple[ObjectKey, ...] = ()
-    """Servers that came, went or changed."""
-
-    @property
-    def has_routes(self) -> bool:
-        """Whether any route differs."""
-        return bool(self.gone or self.new)
-
-
 def _candidates_of(route: Route) -> Candidates:
     return tuple((route, rule) for rule in route.rules)
 
@@ -108,78 +106,47 @@ def _candidates_of(route: Route) -> Candidates:
 class RoutingTable:
     """All routes and servers at one moment; never changed once made."""
 
-    __slots__ = (
-        "_by_key",
-        "_digest",
-        "_parts",
-        "change",
-        "expected_digest",
-        "identity",
-        "indexes",
-        "revision",
-        "routes",
-        "servers",
-    )
-
     def __init__(self) -> None:
         """The empty table, before the first message."""
-        self._parts: dict[ObjectKey, _Part] = {}
-        self._digest = ""
+        self._parts: HeldParts[Route | Server | GatewayPart] = HeldParts(_compile)
         self.identity = object()
         """Tells this table from others, and keeps none of them alive."""
-        self.change = TableChange(None)
+        self.change: TableChange[Route] = TableChange(None)
         """How it differs from the one it was made from."""
-        self.revision = 0
-        """The highest that was seen."""
-        self.expected_digest = ""
-        """Digest over all parts, as the newest message tells it; empty before the first."""
+        self._by_key: dict[ObjectKey, Route] = {}
         self.routes: tuple[Route, ...] = ()
         """In no particular order; the same object as before where no route changed."""
         self.servers: dict[ObjectKey, Server] = {}
         self.indexes = TableIndexes(_candidates_of)
-        self._by_key: dict[ObjectKey, Route] = {}
+        """Of ModelRoutes."""
+        self.http: HttpRoutes[Route, Rule] = HttpRoutes()
+        """Of HTTPRoutes."""
+        self._gateways: dict[ObjectKey, GatewayPart] = {}
+        self.gateways: Gateways | None = None
+        """None where there is no Gateway: every request then comes in by the routers' own port."""
+
+    @property
+    def revision(self) -> int:
+        """The highest that was seen."""
+        return self._parts.revision
 
     @property
     def digest(self) -> str:
         """Digest over the parts that are held, as `RoutePublished` defines it."""
-        if not self._digest:
-            self._digest = table_digest(part.pair for part in self._parts.values())
-        return self._digest
+        return self._parts.digest
 
     @property
     def is_complete(self) -> bool:
         """True when the parts are exactly those that the publisher has."""
-        return bool(self.expected_digest) and self.digest == self.expected_digest
+        return self._parts.expected_digest == self.digest
 
-    def with_parts(self, published: Iterable[tuple[ObjectKey, RoutePublished]]) -> "RoutingTable":
-        """The table after these messages; one that is older than the part held is passed over.
+    def with_parts(self, published: Published) -> "RoutingTable":
+        """The table after these messages (`HeldParts.after`)."""
+        return self._with(*self._parts.after(published))
 
-        Costs as much as what changed: the rest is carried over without being looked at.
-        """
-        table = RoutingTable()
-        table._parts = self._parts.copy()
-        table.revision, table.expected_digest = self.revision, self.expected_digest
-        touched: set[ObjectKey] = set()
-        for key, message in published:
-            held = table._parts.get(key)
-            if held is None or message.revision >= held.revision:
-                _replace(table._parts, held, key, message)
-                touched.add(key)
-            table._note(message)
-        table._follow(self, touched)
-        return table
-
-    def replaced_by(self, published: Iterable[tuple[ObjectKey, RoutePublished]]) -> "RoutingTable":
-        """The table of these messages alone, whatever the revisions of the parts held.
-
-        For a log that begins anew: its revisions need not go on where the old ones ended.
-        """
-        table = RoutingTable()
-        for key, message in published:
-            _replace(table._parts, self._parts.get(key), key, message)
-            table._note(message)
-        table._follow(self, self._parts.keys() | table._parts.keys())
-        return table
+    def replaced_by(self, published: Published) -> "RoutingTable":
+        """The table of these messages alone (`HeldParts.replaced_by`)."""
+        return self._with(*self._parts.replaced_by(published))
 
     def has_lost_names(self, earlier: "RoutingTable") -> bool:
         """Whether a model's name or a scale target of the table it was made from is gone."""
@@ -192,17 +159,17 @@ class RoutingTable:
             for before, after in changed
         )
 
-    def _note(self, message: RoutePublished) -> None:
-        if message.revision >= self.revision:
-            self.revision, self.expected_digest = message.revision, message.table_digest
-
-    def _follow(self, earlier: "RoutingTable", touched: Iterable[ObjectKey]) -> None:
-        """Take over the contents of `earlier`, but for the parts that were touched."""
+    def _with(
+        self, parts: HeldParts[Route | Server | GatewayPart], touched: Iterable[ObjectKey]
+    ) -> "RoutingTable":
+        table = RoutingTable()
+        table._parts = parts
         gone: list[Route] = []
         new: list[Route] = []
-        servers: list[ObjectKey] = []
+        servers: dict[ObjectKey, Server | None] = {}
+        gateways: dict[ObjectKey, GatewayPart | None] = {}
         for key in touched:
-            before, after = _content(earlier._parts.get(key)), _content(self._parts.get(key))
+            before, after = self._parts.get(key), parts.get(key)
             if before is after:
                 continue
             if isinstance(before, Route):
@@ -210,71 +177,70 @@ class RoutingTable:
             if isinstance(after, Route):
                 new.append(after)
             if isinstance(before, Server) or isinstance(after, Server):
-                servers.append(key)
-        self.change = TableChange(earlier.identity, tuple(gone), tuple(new), tuple(servers))
-        self._take_servers(earlier)
-        self._take_routes(earlier)
+                servers[key] = after if isinstance(after, Server) else None
+            if isinstance(before, GatewayPart) or isinstance(after, GatewayPart):
+                gateways[key] = after if isinstance(after, GatewayPart) else None
+        table.change = TableChange(self.identity, tuple(gone), tuple(new), tuple(servers))
+        table.servers = updated(self.servers, servers)
+        table._take_gateways(self, gateways)
+        table._take_routes(self)
+        return table
 
-    def _take_servers(self, earlier: "RoutingTable") -> None:
-        self.servers = earlier.servers
-        if not self.change.servers:
-            return
-        self.servers = earlier.servers.copy()
-        for key in self.change.servers:
-            content = _content(self._parts.get(key))
-            if isinstance(content, Server):
-                self.servers[key] = content
-            else:
-                del self.servers[key]
+    def _take_gateways(
+        self, earlier: "RoutingTable", changed: dict[ObjectKey, GatewayPart | None]
+    ) -> None:
+        self._gateways, self.gateways = earlier._gateways, earlier.gateways
+        if changed:
+            self._gateways = updated(earlier._gateways, changed)
+            listeners = [one for part in self._gateways.values() for one in part.listeners]
+            self.gateways = Gateways(listeners) if self._gateways else None
 
     def _take_routes(self, earlier: "RoutingTable") -> None:
+        gone, new = self.change.gone, self.change.new
         self._by_key, self.routes = earlier._by_key, earlier.routes
-        self.indexes = earlier.indexes
+        self.indexes, self.http = earlier.indexes, earlier.http
         if not self.change.has_routes:
             return
-        self._by_key = earlier._by_key.copy()
-        for route in self.change.gone:
-            del self._by_key[route.key]
-        for route in self.change.new:
-            self._by_key[route.key] = route
+        changed: dict[ObjectKey, Route | None] = {route.key: None for route in gone}
+        self._by_key = updated(earlier._by_key, changed | {route.key: route for route in new})
         self.routes = tuple(self._by_key.values())
-        self.indexes = earlier.indexes.after(self.change.gone, self.change.new)
+        left, come = _listed(gone, is_http=False), _listed(new, is_http=False)
+        if left or come:
+            self.indexes = earlier.indexes.after(left, come)
+        left, come = _listed(gone, is_http=True), _listed(new, is_http=True)
+        if left or come:
+            self.http = earlier.http.after(left, [(route, route.rules) for route in come])
 
 
-def _content(part: _Part | None) -> Route | Server | None:
-    return part.content if part else None
+def _listed(routes: Iterable[Route], *, is_http: bool) -> list[Route]:
+    return [route for route in routes if route.is_http == is_http]
 
 
-def _replace(
-    parts: dict[ObjectKey, _Part], held: _Part | None, key: ObjectKey, message: RoutePublished
-) -> None:
-    """`held` is what is known of the key: its compiled form is kept where its digest stayed."""
-    content: Route | Server
-    if message.deleted or not (message.route or message.server):
-        parts.pop(key, None)
-        return
-    if held is not None and held.digest == message.digest:
-        parts[key] = _Part(held.digest, message.revision, held.pair, held.content)
-        return
+def _compile(key: ObjectKey, message: RoutePublished) -> Route | Server | GatewayPart | None:
     if message.route:
-        content = _compile_route(key, message.route)
-    else:
-        assert message.server is not None
-        content = _compile_server(key, message.server)
-    pair = part_pair(key, message.digest)
-    parts[key] = _Part(message.digest, message.revision, pair, content)
+        return _compile_route(key, message.route)
+    if message.server:
+        return _compile_server(key, message.server)
+    return GatewayPart(compile_listeners(key, message.gateway)) if message.gateway else None
+
+
+def _compile_rule(rule: RuleEntry) -> Rule:
+    return Rule(
+        name=rule.name,
+        conditions=compile_conditions(rule.match),
+        servers=tuple(ObjectKey.parse(target.server) for target in rule.targets),
+        weights=tuple(max(0, target.weight) for target in rule.targets),
+        http=tuple(match for entry in rule.http if (match := Match.of(entry)) is not None),
+        rewrite=rule.rewrite,
+    )
 
 
 def _compile_route(key: ObjectKey, entry: RouteEntry) -> Route:
+    """A ModelRoute's rule without a share for anybody is passed over; an HTTPRoute's refuses."""
     rules = tuple(
-        Rule(
-            name=rule.name,
-            conditions=compile_conditions(rule.match),
-            servers=tuple(ObjectKey.parse(target.server) for target in rule.targets),
-            weights=tuple(max(0, target.weight) for target in rule.targets),
-        )
+        _compile_rule(rule)
         for rule in entry.rules
-        if any(target.weight > 0 for target in rule.targets)
+        if rule.http or any(target.weight > 0 for target in rule.targets)
     )
     return Route(
         key=key,
@@ -285,6 +251,9 @@ def _compile_route(key: ObjectKey, entry: RouteEntry) -> Route:
         owned_by=entry.owned_by,
         rules=rules,
         limit=entry.limit,
+        parents=None if entry.parents is None else tuple(entry.parents),
+        hostnames=tuple(name.lower() for name in entry.hostnames),
+        is_http=key.kind == HTTP_ROUTE,
     )
 
 
