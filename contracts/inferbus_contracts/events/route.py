@@ -71,7 +71,7 @@ class RuleEntry(EventData):
     name: str = ""
     match: MatchRule | None = None
     targets: list[TargetShare]
-    http: list[HttpMatch] = Field(default_factory=list)
+    http: list[HttpMatch] | None = None
     """Of an HTTPRoute: one of them must hold."""
     rewrite: UrlRewrite | None = None
 
@@ -109,7 +109,7 @@ class RouteEntry(EventData):
     limit: TokenLimit | None = None
     parents: list[ParentEntry] | None = None
     """None: attached to no Gateway. An HTTPRoute names the listeners that take it."""
-    hostnames: list[str] = Field(default_factory=list)
+    hostnames: list[str] | None = None
     """Of an HTTPRoute; none: any host of its listeners."""
 
 

@@ -1,7 +1,8 @@
 """The parts of the routers' table, and what must be published for routers to have them.
 
 Invariant: after every batch the routers that took it hold a whole table. In a batch servers stand
-before the routes that lead to them, and go after them; each part has the next revision, and all
+before the routes that lead to them, and go after them; a gateway comes when its routes are there,
+and goes before them; each part has the next revision, and all
 carry the digest of the table that the batch leads to.
 """
 
@@ -9,7 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inferbus_contracts.canonical import digest
-from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEntry
+from inferbus_contracts.events.route import (
+    GatewayEntry,
+    RouteEntry,
+    RoutePublished,
+    ServerEntry,
+)
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
 from inferbus_contracts.table_digest import part_pair, table_digest
@@ -21,15 +27,21 @@ GONE_DIGEST = ""
 """The digest of a tombstone; it has no place in the table's digest."""
 
 
+Entry = RouteEntry | ServerEntry | GatewayEntry
+
+_COMING = {kinds.MODEL_SERVER: 0, kinds.INFERENCE_POOL: 0, kinds.GATEWAY: 2}
+"""Kinds in the order they are published in; routes come between."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One route or server, whole."""
+    """One route, server or gateway, whole."""
 
-    entry: RouteEntry | ServerEntry
+    entry: Entry
     digest: str
 
     @classmethod
-    def of(cls, entry: RouteEntry | ServerEntry) -> "Part":
+    def of(cls, entry: Entry) -> "Part":
         """The part with its digest: that of the entry's JSON, without absent fields."""
         return cls(entry, digest(entry.to_dict()))
 
@@ -130,10 +142,8 @@ class PublishedTable:
 
 
 def _publication_order(change: Change) -> tuple[int, ObjectKey]:
-    is_server = change.key.kind == kinds.MODEL_SERVER
-    if change.part is not None:
-        return (0 if is_server else 1, change.key)
-    return (3 if is_server else 2, change.key)
+    place = _COMING.get(change.key.kind, 1)
+    return (place if change.part is not None else 5 - place, change.key)
 
 
 def _message(part: Part | None, revision: int, digest_of_table: str) -> RoutePublished:
@@ -145,4 +155,5 @@ def _message(part: Part | None, revision: int, digest_of_table: str) -> RoutePub
         deleted=part is None,
         route=entry if isinstance(entry, RouteEntry) else None,
         server=entry if isinstance(entry, ServerEntry) else None,
+        gateway=entry if isinstance(entry, GatewayEntry) else None,
     )

@@ -230,7 +230,7 @@ def _compile_rule(rule: RuleEntry) -> Rule:
         conditions=compile_conditions(rule.match),
         servers=tuple(ObjectKey.parse(target.server) for target in rule.targets),
         weights=tuple(max(0, target.weight) for target in rule.targets),
-        http=tuple(match for entry in rule.http if (match := Match.of(entry)) is not None),
+        http=tuple(match for entry in rule.http or () if (match := Match.of(entry)) is not None),
         rewrite=rule.rewrite,
     )
 
@@ -252,7 +252,7 @@ def _compile_route(key: ObjectKey, entry: RouteEntry) -> Route:
         rules=rules,
         limit=entry.limit,
         parents=None if entry.parents is None else tuple(entry.parents),
-        hostnames=tuple(name.lower() for name in entry.hostnames),
+        hostnames=tuple(name.lower() for name in entry.hostnames or ()),
         is_http=key.kind == HTTP_ROUTE,
     )
 
