@@ -58,8 +58,7 @@ class Watch:
     def __init__(self, count: int) -> None:
         self._count = count
         self._ready = 0
-        self._served: dict[Watched, int] = {}
-        self._times: list[float] = []
+        self._served: dict[Watched, tuple[int, float]] = {}
 
     def ready(self) -> None:
         """One more router serves."""
@@ -70,14 +69,11 @@ class Watch:
 
     def served(self, router: Watched, revision: int) -> None:
         """A router serves by a revision from now on."""
+        self._served[router] = (revision, time.monotonic() * 1000)
         if self._ready < self._count:
             return
-        self._served[router] = revision
-        self._times.append(time.monotonic() * 1000)
-        if len(self._served) == self._count and min(self._served.values()) == revision:
-            cpu_ms = time.process_time() * 1000
-            _say(revision=revision, times_ms=self._times[-self._count :], cpu_ms=cpu_ms)
-            self._times.clear()
+        if min(served for served, _ in self._served.values()) == revision:
+            _say(revision=revision, times_ms=[at_ms for _, at_ms in self._served.values()])
 
 
 def _say(**what: object) -> None:

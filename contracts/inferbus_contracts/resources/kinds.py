@@ -43,6 +43,8 @@ LEADER_WORKER_SET = "LeaderWorkerSet"
 GATEWAY = "Gateway"
 HTTP_ROUTE = "HTTPRoute"
 INFERENCE_POOL = "InferencePool"
+INGRESS_KINDS = (GATEWAY, HTTP_ROUTE, INFERENCE_POOL)
+"""Kinds of others that say how requests come in; read, never written but for their status."""
 
 WORKLOAD_GROUP = "workload.serving.volcano.sh"
 NETWORKING_GROUP = "networking.serving.volcano.sh"
@@ -113,7 +115,8 @@ def _kthena(
 
 def _plural(kind: str) -> str:
     word = kind.lower()
-    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    changes = word.endswith("y") and word[-2] not in "aeiou"
+    return f"{word[:-1]}ies" if changes else f"{word}s"
 
 
 def _llmaz(

@@ -44,9 +44,6 @@ from inferbus_router_config_publisher.policy_templates import WORKLOAD_KINDS, te
 
 _NOTHING: frozenset[ObjectKey] = frozenset()
 
-INGRESS_KINDS = frozenset({kinds.GATEWAY, kinds.HTTP_ROUTE, kinds.INFERENCE_POOL})
-"""Kinds of others that say how requests come in."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affected:
@@ -82,7 +79,7 @@ class Join:
         if key.kind == kinds.MODEL_SERVER:
             self._note_deletion(key, fact)
             return self._fold_server(key, read_object(key, fact, ModelServer))
-        if key.kind in INGRESS_KINDS:
+        if key.kind in kinds.INGRESS_KINDS:
             self._note_deletion(key, fact)
             return self._fold_ingress(key, fact)
         if key.kind in WORKLOAD_KINDS:

@@ -10,6 +10,7 @@ waits.
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 from nats.aio.msg import Msg
@@ -23,6 +24,7 @@ EXPIRES_SECONDS = 60.0
 HEARTBEAT_SECONDS = 10.0
 SILENT_HEARTBEATS = 2.5
 """After that many without a sign the request is taken for lost."""
+LAST_LOOK_SECONDS = 0.25
 RETRY_SECONDS = 0.5
 
 _HEARTBEAT, _NO_CONSUMER, _TIMEOUT, _CONFLICT, _NO_RESPONDER = "100", "404", "408", "409", "503"
@@ -53,6 +55,7 @@ class LongPoll:
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._batch = batch
         self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
+        self._silence: asyncio.TimerHandle | None = None
         self._outstanding = 0
         self._inbox = ""
         self._subscription: Subscription | None = None
@@ -93,13 +96,19 @@ class LongPoll:
 
     async def _next_arrival(self) -> Msg | None:
         """The next message of any sort; None after a reconnect, or too long a silence."""
-        silence = asyncio.get_running_loop().call_later(
-            SILENT_HEARTBEATS * self._heartbeat_seconds, self._wake
-        )
+        self._await_sign(SILENT_HEARTBEATS * self._heartbeat_seconds, self._suspect)
         try:
             return await self._arrived.get()
         finally:
-            silence.cancel()
+            if self._silence is not None:
+                self._silence.cancel()
+
+    def _suspect(self) -> None:
+        """Where this process itself was held up, a sign may have come and not been read yet."""
+        self._await_sign(LAST_LOOK_SECONDS, self._wake)
+
+    def _await_sign(self, seconds: float, then: Callable[[], None]) -> None:
+        self._silence = asyncio.get_running_loop().call_later(seconds, then)
 
     async def _request(self) -> None:
         if self._subscription is None:
