@@ -7,6 +7,7 @@ can't be told then is dropped, oldest first, and counted.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from zlib import crc32
 
 from inferbus_contracts.base import EventData
@@ -44,6 +45,10 @@ class BusTable:
         self._is_served = False
         """Something is that wasn't acknowledged yet."""
         self._slot: asyncio.TimerHandle | None = None
+        self.end_slot: Callable[[], None] = lambda: None
+        """Look at the table, and acknowledge it; called when this router's turn in the second
+        comes.
+        """
 
     async def run(self, sink: TableSink) -> None:
         """Feed the sink: the whole table at once, then change by change."""
@@ -53,6 +58,15 @@ class BusTable:
             on_restart=intake.begin_anew,
             heartbeat_seconds=HEARTBEAT_SECONDS,
         )
+
+        def end_slot() -> None:
+            if intake.look(_now_ms()):
+                log.warning("the table isn't whole; reading it again")
+                follower.restart()
+            self._acknowledge(intake, sink)
+            self._await_slot(intake)
+
+        self.end_slot = end_slot
         ended = asyncio.ensure_future(self._end_of_snapshot(follower, intake))
         try:
             async for message in follower.messages():
@@ -60,7 +74,8 @@ class BusTable:
                 is_new = follower.is_caught_up
                 if intake.take(part, more=message.pending > 0, now_ms=_now_ms()):
                     self._served(message, is_new=is_new)
-                self._await_slot(follower, intake, sink)
+                if self._slot is None:
+                    self._await_slot(intake)
         finally:
             ended.cancel()
             if self._slot is not None:
@@ -86,21 +101,12 @@ class BusTable:
             stored_ms = self._bus.clock.anchor.to_virtual(message.stamp_ms)
             self._lag_ms = max(self._lag_ms, self._bus.clock.now_ms() - stored_ms)
 
-    def _await_slot(self, follower: Follower, intake: Intake, sink: TableSink) -> None:
-        """Look at the table, and acknowledge it, when this router's turn in the second comes."""
-        if self._slot is not None or intake.is_settled:
-            return
-
-        def slot() -> None:
-            self._slot = None
-            if intake.look(_now_ms()):
-                log.warning("the table isn't whole; reading it again")
-                follower.restart()
-            self._acknowledge(intake, sink)
-            self._await_slot(follower, intake, sink)
-
-        wait_ms = (self._sayings.slot_ms - _now_ms()) % SLOT_MS or SLOT_MS
-        self._slot = asyncio.get_running_loop().call_later(wait_ms / 1000, slot)
+    def _await_slot(self, intake: Intake) -> None:
+        """When this router's turn comes, if there is something to look at then."""
+        self._slot = None
+        if not intake.is_settled:
+            wait_ms = (self._sayings.slot_ms - _now_ms()) % SLOT_MS or SLOT_MS
+            self._slot = asyncio.get_running_loop().call_later(wait_ms / 1000, self.end_slot)
 
     def _acknowledge(self, intake: Intake, sink: TableSink) -> None:
         """All changes since the last time together, with the longest lag among them."""
