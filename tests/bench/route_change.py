@@ -29,12 +29,12 @@ from tests.support.nats import NatsServer, running_server
 LIMIT_MS = 100.0
 KILLED_LIMIT_SECONDS = 3.0
 ROUTERS = 100
-PROCESSES = 4
+PROCESSES = 10
 CHANGES = 150
 KILLS = 5
 AT_ONCE = 100
 """Facts of the first table that are stored at the same time."""
-TABLE_SECONDS = 300.0
+TABLE_SECONDS = 500.0
 CHANGE_SECONDS = 60.0
 SETTLE_SECONDS = 10.0
 """For the conditions of the first table, which are written behind it."""

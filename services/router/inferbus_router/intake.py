@@ -2,7 +2,7 @@
 
 Parts arrive one by one, and a table of some of them would refuse models that exist. Invariant: at
 the start, and whenever everything is read again, nothing is given to the sink before the parts are
-a whole table, or nothing of it has come for a while; until then the last good table keeps serving.
+a whole table, or nothing more of it has been on its way for a while; until then the last good table keeps serving.
 Time is passed in, real milliseconds.
 """
 
@@ -12,7 +12,7 @@ from inferbus_contracts.table_digest import part_pair, table_digest
 from inferbus_router.ports import TableSink
 
 PATIENCE_MS = 5_000
-"""A table that isn't whole for that long won't become so by waiting."""
+"""A table that isn't whole so long after nothing more was on its way won't become so by waiting."""
 READ_AGAIN_MS = 30_000
 """A table that isn't whole is read again no more often than that."""
 MOST_TOGETHER = 1_000
@@ -30,7 +30,8 @@ class Intake:
         self._collecting = True
         self._is_first = True
         self._changed = False
-        self._newest_ms = 0
+        self._drained_ms: int | None = None
+        """Since when nothing more is on its way; None while something is."""
         self._incomplete_since_ms: int | None = None
         self._read_again_ms: int | None = None
         self.expected_digest = ""
@@ -47,13 +48,14 @@ class Intake:
         """Everything will be read again, and may have other revisions than before."""
         self._parts = []
         self._collecting = True
+        self._drained_ms = None
 
     def take(self, part: Part | None, *, more: bool, now_ms: int) -> bool:
         """A part was read, None for one that can't be used; `more` are on their way.
 
         True when the sink serves by it now.
         """
-        self._newest_ms = now_ms
+        self._drained_ms = None if more else now_ms
         if part is not None:
             self._parts.append(part)
         if self._collecting:
@@ -72,8 +74,10 @@ class Intake:
     def look(self, now_ms: int) -> bool:
         """Look after what isn't whole; True when everything should be read again."""
         self._changed = False
+        if self._drained_ms is None:
+            return False
         if self._collecting:
-            if self._parts and now_ms - self._newest_ms >= PATIENCE_MS:
+            if now_ms - self._drained_ms >= PATIENCE_MS:
                 self._begin()
             return False
         if not self.expected_digest or self._sink.table_digest == self.expected_digest:
@@ -81,7 +85,7 @@ class Intake:
             return False
         if self._incomplete_since_ms is None:
             self._incomplete_since_ms = now_ms
-        late = now_ms - self._incomplete_since_ms >= PATIENCE_MS
+        late = now_ms - max(self._incomplete_since_ms, self._drained_ms) >= PATIENCE_MS
         asked = self._read_again_ms
         if not late or (asked is not None and now_ms - asked < READ_AGAIN_MS):
             return False

@@ -89,6 +89,18 @@ def test_a_first_table_that_does_not_become_whole_is_served_all_the_same() -> No
     assert len(sink.table.routes) + len(sink.table.servers) == 1
 
 
+def test_a_router_that_reads_slowly_waits_for_the_rest() -> None:
+    sink = Sink()
+    intake = Intake(sink)
+    messages = published(ENTRIES)
+    intake.take(messages[0], more=True, now_ms=0)
+
+    assert not intake.look(100 * PATIENCE_MS)
+    assert sink.handed == 0
+    take_all(intake, messages[1:], now_ms=200 * PATIENCE_MS)
+    assert sink.table.is_complete
+
+
 def test_an_empty_log_is_an_empty_table_once() -> None:
     sink = Sink()
     intake = Intake(sink)
