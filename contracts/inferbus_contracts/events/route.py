@@ -33,8 +33,39 @@ class TargetShare(EventData):
     """One target of a rule."""
 
     server: str
-    """Key of the ModelServer."""
+    """Key of the ModelServer or InferencePool."""
     weight: int = 100
+
+
+class PathType(StrEnum):
+    """How a path is compared, in the order of precedence."""
+
+    EXACT = "Exact"
+    PREFIX = "PathPrefix"
+    """By whole segments; a slash at the end means nothing."""
+    REGEX = "RegularExpression"
+
+
+class HttpMatch(EventData):
+    """One match of an HTTPRoute's rule; all of it must hold."""
+
+    path_type: PathType = PathType.PREFIX
+    path: str = "/"
+    method: str = ""
+    """Empty: any."""
+    headers: dict[str, StringRule] = Field(default_factory=dict)
+    """By lower-case header name."""
+    query: dict[str, StringRule] = Field(default_factory=dict)
+    """By parameter name, whose case counts."""
+
+
+class UrlRewrite(EventData):
+    """What an engine gets in place of what the client asked for."""
+
+    hostname: str | None = None
+    full_path: str | None = None
+    prefix: str | None = None
+    """In place of the prefix that matched."""
 
 
 class RuleEntry(EventData):
@@ -43,6 +74,9 @@ class RuleEntry(EventData):
     name: str = ""
     match: MatchRule | None = None
     targets: list[TargetShare]
+    http: list[HttpMatch] | None = None
+    """Of an HTTPRoute: one of them must hold."""
+    rewrite: UrlRewrite | None = None
 
 
 class TokenLimit(EventData):
@@ -59,8 +93,19 @@ class TokenLimit(EventData):
     """
 
 
+class ParentEntry(EventData):
+    """A Gateway that a route is attached to, or one listener of it."""
+
+    gateway: str
+    """Key of the Gateway."""
+    section: str = ""
+    """Name of the listener; empty: all."""
+    port: int | None = None
+    """Port of the listener; None: any."""
+
+
 class RouteEntry(EventData):
-    """A ModelRoute as the router needs it."""
+    """A ModelRoute, or an HTTPRoute, as the router needs it; the key tells which."""
 
     model_name: str = ""
     adapters: list[str] = Field(default_factory=list)
@@ -71,6 +116,10 @@ class RouteEntry(EventData):
     limit: TokenLimit | None = None
     authentication: Authentication | None = None
     """None: as the router is set up."""
+    parents: list[ParentEntry] | None = None
+    """None: attached to no Gateway. An HTTPRoute names the listeners that take it."""
+    hostnames: list[str] | None = None
+    """Of an HTTPRoute; none: any host of its listeners."""
 
 
 class EndpointEntry(EventData):
@@ -103,7 +152,7 @@ class SessionAffinity(EventData):
 
 
 class ServerEntry(EventData):
-    """A ModelServer with its endpoints."""
+    """A ModelServer, or an InferencePool, with its endpoints."""
 
     model: str | None = None
     """The upstream model name; None leaves the client's name in place."""
@@ -123,8 +172,23 @@ class ServerEntry(EventData):
     endpoints: list[EndpointEntry] = Field(default_factory=list)
 
 
+class ListenerEntry(EventData):
+    """One listener of a Gateway that speaks HTTP."""
+
+    name: str
+    port: int
+    hostname: str = ""
+    """Exact, or `*.` before a suffix; empty: any."""
+
+
+class GatewayEntry(EventData):
+    """A Gateway of the routers' class."""
+
+    listeners: list[ListenerEntry] = Field(default_factory=list)
+
+
 class RoutePublished(EventData):
-    """One part of the table: a route or a server, whole.
+    """One part of the table: a route, a server or a gateway, whole.
 
     A router holds the table when the digest over its parts (`digest` of the sorted list of
     `[key, digest]`) equals the `table_digest` of the newest message.
@@ -139,6 +203,7 @@ class RoutePublished(EventData):
     deleted: bool = False
     route: RouteEntry | None = None
     server: ServerEntry | None = None
+    gateway: GatewayEntry | None = None
 
 
 class RouteAcknowledged(EventData):

@@ -51,11 +51,14 @@ class ServerView:
 
 
 def server_view(
-    server: ModelServer, pods: Sequence[ServingPod], templates: Iterable[ObjectKey]
+    server: ModelServer,
+    pods: Sequence[ServingPod],
+    templates: Iterable[ObjectKey],
+    further_ports: Sequence[int] = (),
 ) -> ServerView:
     """Join a server with the pods it selects; `templates` are workloads whose pods it will select.
 
-    Endpoints stand in the order of `pods`.
+    Endpoints stand in the order of `pods`; each pod is one on its port, and on the further ones.
     """
     group = server.spec.workload_selector.pd_group
     endpoints: list[EndpointEntry] = []
@@ -63,7 +66,9 @@ def server_view(
     for pod in pods:
         missing = _what_is_missing(server, group, pod)
         if not missing:
-            endpoints.append(_endpoint(server, group, pod))
+            endpoint = _endpoint(server, group, pod)
+            others = (endpoint.model_copy(update={"port": port}) for port in further_ports)
+            endpoints += (endpoint, *others)
         if missing or not pod.available:
             states.append(f"{pod.name}: {missing or pod.state}")
     workloads = _workloads(pods, templates)

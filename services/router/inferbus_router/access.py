@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from inferbus_router.core import match_request
 from inferbus_router.errors import RequestError, model_not_found, unauthorized
+from inferbus_router.gateway_matching import Arrival, match_arrival
 from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.request import Refusal, Request, RequestHead
 from inferbus_router.table import Route, RoutingTable, Rule
@@ -65,7 +65,7 @@ class AccessControl:
 
     def follow(self, table: RoutingTable) -> None:
         """Know what the routes say."""
-        self._routes_say = {*table.indexes.authentication}
+        self._routes_say = {route.authentication for route in table.routes}
         self._see_whether_needed()
 
     def stop(self) -> None:
@@ -110,12 +110,14 @@ _NOBODY_IS_KNOWN = Refusal(
 )
 
 
-def find_rule(table: RoutingTable, model: str, request: Request) -> tuple[Route, Rule]:
+def find_rule(
+    table: RoutingTable, model: str, request: Request, arrival: Arrival
+) -> tuple[Route, Rule]:
     """The rule that serves a request, with its route.
 
     Raises `RequestError`: 404 where there is none, 401 where it doesn't serve this client.
     """
-    found = match_request(table, model, request.head)
+    found = match_arrival(table, model, request, arrival)
     if request.refusal is not None:
         _check_exception(request.refusal, found)
     if found is None:

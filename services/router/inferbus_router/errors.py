@@ -18,6 +18,7 @@ class ErrorType(StrEnum):
     OUTPUT_RATE_LIMIT = "output_rate_limit"
     ROUTE_NOT_FOUND = "route_not_found"
     POD_DISCOVERY = "pod_discovery"
+    POOL_SELECTION = "inference_pool_selection"
     SCHEDULING = "scheduling"
     PROXY = "proxy"
     UPSTREAM_TRANSPORT = "upstream_transport"
@@ -256,6 +257,12 @@ def no_schedulable_endpoint(
         ErrorType.SCHEDULING,
         retry_after_seconds=retry_after_seconds,
     )
+
+
+def no_eligible_backend(route: str) -> RequestError:
+    """An HTTPRoute takes the request and leads to no pool (routing spec 2.2, step 12c)."""
+    message = f"matched HTTPRoute {route} has no eligible InferencePool backend"
+    return RequestError(503, "no_eligible_backend", message, ErrorType.POOL_SELECTION)
 
 
 def hold_queue_full(server: str, retry_after_seconds: int) -> RequestError:

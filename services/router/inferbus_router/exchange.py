@@ -49,7 +49,9 @@ class Exchange(Answering):
     def _place(self, route: Route, rule: Rule, now_ms: int) -> None:
         queues = self._router.queues
         if queues is not None:
-            self._ticket = Ticket(self._router, self._request, self._body, self._account, self)
+            self._ticket = Ticket(
+                self._router, self._request, self._body, self._account, self._client, self
+            )
             if not self._ticket.join(queues, route, rule, now_ms):
                 return
         self._serve(route, rule, now_ms)
@@ -78,7 +80,7 @@ class Exchange(Answering):
             self.given_up(error)
 
     def _match(self) -> tuple[Route, Rule]:
-        return find_rule(self._router.table, self._body.model, self._request)
+        return find_rule(self._router.table, self._body.model, self._request, self._client)
 
     def _send(self, route: Route, rule: Rule, state: ServerState[Endpoint], now_ms: int) -> None:
         if len(rule.servers) > 1:

@@ -4,7 +4,7 @@ Invariant: an endpoint that stays keeps its load, health and connections over an
 whichever servers name it; so does a rule its position in the cycle of its weights.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
@@ -82,47 +82,75 @@ class Fleet(Generic[EndpointT]):
         self._make_endpoint = make_endpoint
         self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
+        self._uses: dict[EndpointId, int] = {}
+        """How many entries of servers name each endpoint."""
         self._servers: dict[ObjectKey, ServerState[EndpointT]] = {}
-        self._routes: tuple[Route, ...] = ()
         self._draws: dict[Rule, SmoothWeights] = {}
+        self._followed: object = None
+        """Identity of the table that was followed last."""
 
     def sync(self, table: RoutingTable) -> list[EndpointT]:
-        """Follow the table; returns the endpoints that are gone."""
-        if table.routes is not self._routes:
-            self._routes = table.routes
-            self._draws = {
-                rule: self._draws.get(rule) or SmoothWeights(rule.weights)
-                for route in table.routes
-                for rule in route.rules
-            }
-        earlier = self._servers
-        self._servers = {
-            key: self._state(earlier.get(key), server) for key, server in table.servers.items()
-        }
-        return self._take_gone()
+        """Follow the table; returns the endpoints that are gone.
 
-    def _state(
-        self, known: ServerState[EndpointT] | None, server: Server
-    ) -> ServerState[EndpointT]:
+        Costs as much as what changed, where the table was made from the one followed last.
+        """
+        if table.change.base is self._followed:
+            gone, new, servers = table.change.gone, table.change.new, table.change.servers
+            self._follow_routes(gone, new)
+        else:
+            servers = tuple(self._servers.keys() | table.servers.keys())
+            kept = {rule: None for route in table.routes for rule in route.rules}
+            self._draws = {rule: self._draws[rule] for rule in self._draws.keys() & kept}
+            self._follow_routes((), table.routes)
+        self._followed = table.identity
+        unused: dict[EndpointId, None] = {}
+        for key in servers:
+            self._follow_server(key, table.servers.get(key), unused)
+        return [self._dropped(key) for key in unused if not self._uses.get(key)]
+
+    def _follow_routes(self, gone: Iterable[Route], new: Iterable[Route]) -> None:
+        for route in gone:
+            for rule in route.rules:
+                del self._draws[rule]
+        for route in new:
+            for rule in route.rules:
+                self._draws.setdefault(rule, SmoothWeights(rule.weights))
+
+    def _follow_server(
+        self, key: ObjectKey, server: Server | None, unused: dict[EndpointId, None]
+    ) -> None:
+        """Notes in `unused` the endpoints that nobody names for the moment."""
+        known = self._servers.pop(key, None)
         if known is not None and known.server is server:
-            return known
-        endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        return ServerState(server, endpoints, self.prefixes, _bindings(known, server))
+            self._servers[key] = known
+            return
+        if server is not None:
+            endpoints = tuple(self._used(entry, server.protocol) for entry in server.endpoints)
+            bindings = _bindings(known, server)
+            self._servers[key] = ServerState(server, endpoints, self.prefixes, bindings)
+        if known is not None:
+            for entry in known.server.endpoints:
+                self._release(_endpoint_id(entry, known.server.protocol), unused)
 
-    def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
-        key = (entry.pod, entry.address, entry.port, protocol)
+    def _used(self, entry: EndpointEntry, protocol: str) -> EndpointT:
+        key = _endpoint_id(entry, protocol)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
             endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
             endpoint.prefixes = self.prefixes
+        self._uses[key] = self._uses.get(key, 0) + 1
         return endpoint
 
-    def _take_gone(self) -> list[EndpointT]:
-        used = {endpoint for state in self._servers.values() for endpoint in state.endpoints}
-        gone = {key: each for key, each in self._endpoints.items() if each not in used}
-        for key in gone:
-            self.prefixes.drop(self._endpoints.pop(key))
-        return list(gone.values())
+    def _release(self, key: EndpointId, unused: dict[EndpointId, None]) -> None:
+        self._uses[key] -= 1
+        if not self._uses[key]:
+            del self._uses[key]
+            unused[key] = None
+
+    def _dropped(self, key: EndpointId) -> EndpointT:
+        endpoint = self._endpoints.pop(key)
+        self.prefixes.drop(endpoint)
+        return endpoint
 
     def endpoints(self) -> list[EndpointT]:
         """All that the table names."""
@@ -181,3 +209,7 @@ def _bindings(known: ServerState[EndpointT] | None, server: Server) -> Bindings[
     if known is not None and known.bindings is not None and known.bindings.ttl_ms == ttl_ms:
         return known.bindings
     return Bindings(ttl_ms)
+
+
+def _endpoint_id(entry: EndpointEntry, protocol: str) -> EndpointId:
+    return (entry.pod, entry.address, entry.port, protocol)

@@ -108,6 +108,11 @@ async def _accept(running: RunningRouter) -> None:
         running.listener.port,
         running.admin.port,
     )
+    spare_the_table()
+
+
+def spare_the_table() -> None:
+    """Collect garbage seldom, and never look at what is there now: the table above all."""
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
 

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from inferbus_router.account import Account
 from inferbus_router.body import RequestBody
-from inferbus_router.core import match_request
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, queue_deadline_passed, queue_full
 from inferbus_router.fleet import Fleet
+from inferbus_router.gateway_matching import Arrival, match_arrival
 from inferbus_router.policy_queue import Applicant, Usage
 from inferbus_router.queues import Queues
 from inferbus_router.request import Request
@@ -43,12 +43,14 @@ class Ticket:
         request: Request,
         body: RequestBody,
         account: Account,
+        arrival: Arrival,
         owner: TicketOwner,
     ) -> None:
         self._router = router
         self._request = request
         self._body = body
         self._account = account
+        self._arrival = arrival
         self._owner = owner
 
     def join(self, queues: Queues, route: Route, rule: Rule, now_ms: int) -> bool:
@@ -84,7 +86,7 @@ class Ticket:
     def endpoints(self) -> Iterator[Endpoint] | None:
         """See `QueuedRequest`: None also where no route serves it any more, or nothing is ready."""
         router = self._router
-        found = match_request(router.table, self._body.model, self._request.head)
+        found = match_arrival(router.table, self._body.model, self._request, self._arrival)
         if found is None or not _is_ready(router.fleet, found[1]):
             return None
         return _ready_endpoints(router.fleet, found[1])

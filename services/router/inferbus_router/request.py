@@ -6,6 +6,7 @@ concerns only the connection with the client, nor what it proves to the router w
 """
 
 import os
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from inferbus_router.errors import (
@@ -95,10 +96,22 @@ class Refusal(NamedTuple):
     """What such a route says about authentication; None: nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What an engine is asked for in place of what the client asked for."""
+
+    target: bytes
+    """Path and query."""
+    host: bytes
+    """Empty: the endpoint's own."""
+
+
 class Request:
     """A request; its body is there when it is complete."""
 
     body = b""
+    rewritten: Rewritten | None = None
+    """What the rule that serves it makes of it; None: nothing."""
     was_told_to_go_on = False
     trace: Trace | None = None
     """What its spans hang on; None where nobody traces."""
