@@ -197,7 +197,7 @@ def test_however_a_table_came_about_it_is_the_table_of_its_parts(steps: list[Ste
         assert {each.pod for each in fleet.endpoints()} == pods
         for each in table.routes:
             for one in each.rules:
-                assert fleet.draw(one) is (
+                assert fleet.draw(one, 0) is (
                     fleet.server(one.servers[0]) if _is_ready(one, table) else None
                 )
 
