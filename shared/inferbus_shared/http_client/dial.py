@@ -1,13 +1,13 @@
 """Opens a connection: looks the name up, connects, goes through a proxy, agrees on TLS.
 
 Invariant: however it ends, by success, failure or cancellation, nothing stays open but what is
-handed to the connection. That is why the socket is connected first and TLS follows on it: a
-transport that is still being made can't be closed.
+handed to the connection. That is why the socket is connected first and TLS follows on it: whatever
+TLS is waiting for, the plain transport below it can be aborted.
 """
 
 import asyncio
 import socket
-from typing import TypeVar, cast
+from typing import cast
 
 from aiohappyeyeballs import start_connection
 
@@ -18,8 +18,6 @@ from inferbus_shared.http_client.tunnel import Tunnel
 
 _NEXT_ADDRESS_SECONDS = 0.25
 """How long one address of a name is tried alone (RFC 8305, 5)."""
-
-ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
 
 
 async def dial(route: Route, connection: Connection, limit_seconds: float) -> None:

@@ -118,9 +118,19 @@ class _Fresh:
     async def __call__(self) -> str:
         now = time.monotonic()
         if now >= self._until:
-            self._value = await self._read()
+            self._value = _one_line(await self._read())
             self._until = now + TOKEN_AGE_SECONDS
         return self._value
+
+
+def _one_line(authorization: str) -> str:
+    if any(end in authorization for end in "\r\n\0"):
+        raise _bad(
+            "Authorization",
+            "the token isn't one line",
+            "give the token file, or the user of the kubeconfig, a bearer token and nothing else",
+        )
+    return authorization
 
 
 class _FromFile:

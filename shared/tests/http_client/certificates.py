@@ -10,16 +10,16 @@ NAME = "server.test"
 
 
 class Certificate:
-    """For `NAME` alone, signed by itself."""
+    """For `NAME` and `localhost`, signed by itself."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "certificate.pem"
+        self.path = folder / "certificate.pem"
         self._key = folder / "key.pem"
         command = [
             *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
             *("-nodes", "-days", "2", "-subj", f"/CN={NAME}"),
-            *("-addext", f"subjectAltName=DNS:{NAME}"),
-            *("-keyout", str(self._key), "-out", str(self._path)),
+            *("-addext", f"subjectAltName=DNS:{NAME},DNS:localhost"),
+            *("-keyout", str(self._key), "-out", str(self.path)),
         ]
         try:
             subprocess.run(command, check=True, capture_output=True)
@@ -29,8 +29,8 @@ class Certificate:
     @property
     def server(self) -> ssl.SSLContext:
         """Of who has it; asks clients for theirs."""
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self._path)
-        context.load_cert_chain(self._path, self._key)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.path)
+        context.load_cert_chain(self.path, self._key)
         return context
 
     @property
@@ -43,11 +43,11 @@ class Certificate:
     @property
     def client(self) -> ssl.SSLContext:
         """Of who trusts it."""
-        return ssl.create_default_context(cafile=self._path)
+        return ssl.create_default_context(cafile=self.path)
 
     @property
     def known_client(self) -> ssl.SSLContext:
         """Of who trusts it and has it."""
         context = self.client
-        context.load_cert_chain(self._path, self._key)
+        context.load_cert_chain(self.path, self._key)
         return context

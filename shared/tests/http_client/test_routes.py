@@ -111,6 +111,22 @@ async def test_https_goes_through_a_tunnel(certificate: Certificate) -> None:
         ]
 
 
+async def test_the_way_to_the_proxy_may_be_secret_too(
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.path))
+    async with (
+        peer(answering(OK), certificate.server) as server,
+        proxy(tls=certificate.server) as between,
+    ):
+        through = between.url.replace("127.0.0.1", "localhost")
+        async with client_to(
+            server.url, tls=certificate.client, server_name=NAME, proxy=through
+        ) as client:
+            assert [await get(client) for _ in range(2)] == [b"ok"] * 2
+        assert len(between.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
