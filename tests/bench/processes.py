@@ -64,6 +64,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / _TICKS_PER_SECOND
 
 
+def memory_bytes(pid: int) -> int:
+    """The proportional set size of a process. Raises OSError when it is gone."""
+    memory = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    kib = next(line.split()[1] for line in memory.splitlines() if line.startswith("Pss:"))
+    return int(kib) * 1024
+
+
 def total_memory_bytes(processes: Mapping[int, ProcessUse]) -> int:
     """The proportional set sizes of all of them together."""
     return sum(one.memory_bytes for one in processes.values())
@@ -114,16 +121,14 @@ def use_of(pid: int) -> ProcessUse | None:
     """What a process has taken; None when it is gone."""
     try:
         fields = stat_fields(pid)
-        memory = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        spent = cpu_seconds(pid)
+        memory, spent = memory_bytes(pid), cpu_seconds(pid)
     except OSError:
         return None
-    kib = next(line.split()[1] for line in memory.splitlines() if line.startswith("Pss:"))
     return ProcessUse(
         pid=pid,
         name=fields[1],
         cpu_seconds=spent,
-        memory_bytes=int(kib) * 1024,
+        memory_bytes=memory,
     )
 
 

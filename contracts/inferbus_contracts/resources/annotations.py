@@ -243,15 +243,6 @@ def parse_tolerations(text: str) -> list[dict[str, Any]]:
     return value
 
 
-def try_timeout_ms_of(annotations: Mapping[str, str]) -> int | None:
-    """How long one attempt may take, milliseconds; None: as long as all of them together.
-
-    Raises `ValueError` for what admission refuses.
-    """
-    value = annotations.get(TRY_TIMEOUT)
-    return None if value is None else parse_deadline_ms(value)
-
-
 def compat_of(annotations: Mapping[str, str]) -> Compat | None:
     """Whose behaviour is asked for; None means the platform's own, or a word nobody knows."""
     value = annotations.get(COMPAT)

@@ -15,7 +15,7 @@ from inferbus_contracts.events.route import (
     SessionSource,
 )
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotations import try_timeout_ms_of
+from inferbus_contracts.resources.annotations import TRY_TIMEOUT, parse_deadline_ms
 from inferbus_contracts.resources.networking import (
     ModelServer,
     PDGroup,
@@ -99,7 +99,7 @@ def _entry(
         protocol=port.protocol.value if port else WorkloadProtocol.HTTP.value,
         target=str(workloads[0]) if workloads else None,
         timeout_ms=policy.timeout_ms or None,
-        try_timeout_ms=try_timeout_ms_of(server.metadata.annotations),
+        try_timeout_ms=_try_timeout_ms(server),
         retry_attempts=retry.attempts,
         retry_interval_ms=retry.retry_interval_ms,
         kv_connector=spec.kv_connector.type.value if spec.kv_connector else None,
@@ -115,6 +115,12 @@ def _session(sticky: SessionSticky | None) -> SessionAffinity | None:
         seconds=sticky.session_affinity_seconds,
         sources=[SessionSource(kind=one.type.value, name=one.name) for one in sticky.sources],
     )
+
+
+def _try_timeout_ms(server: ModelServer) -> int | None:
+    """How long one attempt may take; None: as long as all of them together."""
+    value = server.metadata.annotations.get(TRY_TIMEOUT)
+    return None if value is None else parse_deadline_ms(value)
 
 
 def _what_is_missing(server: ModelServer, group: PDGroup | None, pod: ServingPod) -> str:

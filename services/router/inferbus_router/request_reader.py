@@ -60,6 +60,12 @@ class RequestReader:
         while data and not self._is_over:
             data = self._feed_body(data) if self.phase == BODY else self._feed_head(data)
 
+    def let_go(self) -> None:
+        """The connection is gone: give back the parser, which refers to its reader, so that both
+        are freed at once.
+        """
+        del self._parser
+
     def _feed_head(self, data: bytes) -> bytes:
         """Read a head, and what has come of its body; returns what comes behind the request."""
         text = self._head + data if self._head else data.lstrip(LINE_END)
@@ -178,13 +184,12 @@ class RequestReader:
         except httptools.HttpParserUpgrade:
             return _UPGRADE
         except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, _NextRequestError):
-                return _NEXT_REQUEST
-            if isinstance(cause, RequestError):
-                raise cause from None
-            raise malformed_request(str(error)) from None
-        return _END_OF_DATA
+            refusal = _refusal(error)
+        else:
+            return _END_OF_DATA
+        if refusal is None:
+            return _NEXT_REQUEST
+        raise refusal
 
     # What the parser calls.
 
@@ -208,3 +213,17 @@ class RequestReader:
 
 class _NextRequestError(Exception):
     """Another request follows in the same piece."""
+
+
+def _refusal(error: httptools.HttpParserError) -> RequestError | None:
+    """What to refuse the request with; None where only another one follows.
+
+    It is raised outside of the handler, and without a traceback: those refer to frames, which refer
+    to the connection that keeps the refusal.
+    """
+    cause = error.__context__
+    if isinstance(cause, _NextRequestError):
+        return None
+    if isinstance(cause, RequestError):
+        return cause.with_traceback(None)
+    return malformed_request(str(error))

@@ -55,6 +55,12 @@ class ResponseReader:
             return problem or "the head of the endpoint's response doesn't end where it should"
         return self._read_head(head[:end]) or problem
 
+    def let_go(self) -> None:
+        """The connection is gone: give back the parser, which refers to its reader, so that both
+        are freed at once.
+        """
+        del self._parser
+
     def _read_head(self, head: bytes) -> str:
         read = self._memory.recall(head)
         if read is None:

@@ -190,7 +190,7 @@ class ServerProtocol(asyncio.Protocol):
         try:
             self._reader.feed(data)
         except RequestError as error:
-            self._refusal = error
+            self._refusal = error.with_traceback(None)
         if self._running is None:
             self._serve()
         if self._reader.complete or self._refusal is not None:
@@ -206,6 +206,7 @@ class ServerProtocol(asyncio.Protocol):
         self._shared.idle_deadlines.stop(self)
         self._shared.closed(self)
         self._reader.complete.clear()
+        self._reader.let_go()
         running, self._running = self._running, None
         if running is not None:
             running.client_left()

@@ -41,9 +41,13 @@ class UpstreamProtocol(asyncio.Protocol):
     """One connection to an engine."""
 
     _transport: asyncio.Transport | None = None
+    _reader: ResponseReader
+    """Made with the connection: what never came to be leaves nothing behind."""
     _receiver: ResponseReceiver | None = None
     _used = False
     """An earlier request had this connection."""
+    _ended = False
+    """The end of the connection is the engine's wish, not somebody's on the way (RFC 9112, 9.8)."""
     _silent = True
     """Nothing of the awaited response has come."""
 
@@ -51,7 +55,6 @@ class UpstreamProtocol(asyncio.Protocol):
         """`tls` is what the connection was opened with."""
         self._owner = owner
         self._tls = tls
-        self._reader = ResponseReader()
 
     # What exchanges and pools do.
 
@@ -87,6 +90,7 @@ class UpstreamProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._reader = ResponseReader()
 
     def data_received(self, data: bytes) -> None:
         receiver, reader = self._receiver, self._reader
@@ -129,14 +133,19 @@ class UpstreamProtocol(asyncio.Protocol):
         else:
             self.close()
 
+    def eof_received(self) -> None:
+        """The engine ended the connection as it should; with TLS only after its notice."""
+        self._ended = True
+
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._owner.closed(self)
+        self._reader.let_go()
         receiver, self._receiver = self._receiver, None
         if receiver is None:
             return
         head = self._reader.head
-        if head is not None and head.ends_with_connection and error is None:
+        if head is not None and head.ends_with_connection and self._ended and error is None:
             receiver.response_received(None, b"", True)
         elif self._silent and self._used:
             receiver.response_failed(Failure.STALE, "the endpoint closed the kept connection")

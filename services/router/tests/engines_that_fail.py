@@ -37,6 +37,17 @@ async def closes(turn: Turn) -> None:
     turn.close()
 
 
+async def resets(turn: Turn) -> None:
+    """Nothing, and the connection is reset."""
+    turn.close(reset=True)
+
+
+async def half_a_head(turn: Turn) -> None:
+    """The beginning of a response."""
+    await turn.send(b"HTTP/1.1 200 OK\r\nContent-")
+    turn.close()
+
+
 async def thinks(turn: Turn) -> None:
     """Nothing either, for as long as the router stays."""
     await turn.gone()

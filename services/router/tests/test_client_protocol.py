@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.router.tests.fuzzing import CUTS, mutated, pieces
 from services.router.tests.protocol_world import (
     BODY_MS,
     CLOSING_MS,
@@ -91,31 +92,12 @@ _WHOLE = st.sampled_from(
 )
 
 
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
-    """A request with something cut out, put in or changed."""
-    data = draw(_WHOLE)
-    for _ in range(draw(st.integers(0, 3))):
-        start = draw(st.integers(0, len(data)))
-        end = draw(st.integers(start, min(len(data), start + 8)))
-        data = data[:start] + draw(_PARTS | st.binary(max_size=4)) + data[end:]
-    return data
+_STREAMS = st.lists(
+    mutated(_WHOLE, _PARTS) | _WHOLE | _PARTS | st.binary(max_size=40), max_size=6
+).map(b"".join)
 
 
-_STREAMS = st.lists(mutated() | _WHOLE | _PARTS | st.binary(max_size=40), max_size=6).map(b"".join)
-_CUTS = st.lists(st.integers(1, 200), max_size=20)
-
-
-def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    """The bytes as they may arrive."""
-    found = []
-    for size in cuts:
-        found.append(data[:size])
-        data = data[size:]
-    return [piece for piece in [*found, data] if piece]
-
-
-@given(_STREAMS, _CUTS)
+@given(_STREAMS, CUTS)
 def test_whatever_comes_is_answered_once_or_ends_the_connection(
     data: bytes, cuts: list[int]
 ) -> None:
@@ -129,7 +111,7 @@ def test_whatever_comes_is_answered_once_or_ends_the_connection(
     assert (world.open, world.counting()) == (0, 0)
 
 
-@given(_STREAMS, _CUTS, st.lists(st.booleans(), max_size=40))
+@given(_STREAMS, CUTS, st.lists(st.booleans(), max_size=40))
 def test_requests_that_take_time_are_answered_once_and_in_order(
     data: bytes, cuts: list[int], answers_now: list[bool]
 ) -> None:
@@ -151,7 +133,7 @@ def test_requests_that_take_time_are_answered_once_and_in_order(
     check(world)
 
 
-@given(_STREAMS, _CUTS)
+@given(_STREAMS, CUTS)
 def test_a_client_that_goes_away_is_told_to_whoever_serves_it_once(
     data: bytes, cuts: list[int]
 ) -> None:
@@ -168,7 +150,7 @@ def test_a_client_that_goes_away_is_told_to_whoever_serves_it_once(
 
 @pytest.mark.slow
 @settings(max_examples=10_000, deadline=None)
-@given(_STREAMS, _CUTS)
+@given(_STREAMS, CUTS)
 def test_fuzzed_for_longer(data: bytes, cuts: list[int]) -> None:
     world = ProtocolWorld()
     for piece in pieces(data, cuts):
@@ -176,7 +158,7 @@ def test_fuzzed_for_longer(data: bytes, cuts: list[int]) -> None:
     check(world)
 
 
-@given(st.lists(st.sampled_from([post(b"a"), post(b"bb"), post(b"")]), max_size=5), _CUTS)
+@given(st.lists(st.sampled_from([post(b"a"), post(b"bb"), post(b"")]), max_size=5), CUTS)
 def test_pipelined_requests_are_all_served(requests: list[bytes], cuts: list[int]) -> None:
     world = ProtocolWorld()
     for piece in pieces(b"".join(requests), cuts):

@@ -12,17 +12,15 @@ from services.router.tests.builders import endpoint, server, server_key
 from services.router.tests.client import BrokenOffError, chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Gate, Script, Turn, answers
-from services.router.tests.engines_that_fail import closes, fails_first, thinks, unavailable
+from services.router.tests.engines_that_fail import (
+    closes,
+    fails_first,
+    half_a_head,
+    resets,
+    thinks,
+    unavailable,
+)
 from tests.support.eventually import eventually
-
-
-async def resets(turn: Turn) -> None:
-    turn.close(reset=True)
-
-
-async def half_a_head(turn: Turn) -> None:
-    await turn.send(b"HTTP/1.1 200 OK\r\nContent-")
-    turn.close()
 
 
 async def garbage(turn: Turn) -> None:
@@ -60,7 +58,7 @@ async def test_a_failure_before_the_response_is_a_bad_gateway(
 
 
 @pytest.mark.parametrize("failure", [*BEFORE_THE_RESPONSE, unavailable])
-async def test_t033_it_is_tried_again_elsewhere_with_the_whole_body_where_that_is_declared(
+async def test_t033_rt_41_it_is_tried_again_elsewhere_with_the_whole_body_where_that_is_declared(
     router: RouterUnderTest, start_engine: StartEngine, failure: Script
 ) -> None:
     engines = [await start_engine(failure), await start_engine()]

@@ -8,6 +8,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
 from inferbus_router.fleet import Fleet
 from inferbus_router.policy_ask import Ask
+from inferbus_router.policy_ejection import EJECT_AFTER_FAILURES
 from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.table import RoutingTable, Rule
 from services.router.tests.builders import (
@@ -70,6 +71,23 @@ def test_rt_24_a_target_without_a_ready_endpoint_is_not_drawn() -> None:
     fleet, table = fleet_of(weighted(a=server(endpoint(1, ready=False)), b=server(endpoint(2))))
 
     assert {drawn(fleet, table) for _ in range(10)} == {"b"}
+
+
+def test_rt_24_a_target_whose_endpoints_all_keep_failing_is_not_drawn_while_another_works() -> None:
+    fleet, table = fleet_of(weighted(a=server(endpoint(1), endpoint(3)), b=server(endpoint(2))))
+    failing = fleet.server(server_key("a"))
+    assert failing is not None
+    for each in failing.endpoints:
+        assert "a" in {drawn(fleet, table) for _ in range(8)}
+        for _ in range(EJECT_AFTER_FAILURES):
+            each.health.failed(now_ms=0)
+
+    assert {drawn(fleet, table) for _ in range(8)} == {"b"}
+    other = fleet.server(server_key("b"))
+    assert other is not None
+    for _ in range(EJECT_AFTER_FAILURES):
+        other.endpoints[0].health.failed(now_ms=0)
+    assert {drawn(fleet, table) for _ in range(8)} == {"a", "b"}, "then any is as good"
 
 
 def test_a_target_that_does_not_exist_is_not_drawn() -> None:

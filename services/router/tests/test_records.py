@@ -130,7 +130,7 @@ def test_a_request_that_was_not_understood_has_a_line_too() -> None:
     assert "path" not in json.loads(json_line(made))
 
 
-def test_errors_are_openai_error_objects() -> None:
+def test_rt_05_errors_are_openai_error_objects() -> None:
     assert json.loads(error_body(404, "model_not_found", "no such", "model")) == {
         "error": {
             "message": "no such",

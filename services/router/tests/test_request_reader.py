@@ -282,13 +282,13 @@ def test_a_head_within_the_limit_behind_a_large_body_is_accepted() -> None:
     assert [len(request.body) for request in parser.complete] == [MAX_BODY - 10, 1]
 
 
-def test_a_body_beyond_the_limit_is_refused_as_soon_as_its_length_is_known() -> None:
+def test_rt_33_a_body_beyond_the_limit_is_refused_as_soon_as_its_length_is_known() -> None:
     head = b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1)
 
     assert refusal(head).status == 413
 
 
-def test_a_body_in_chunks_is_refused_when_it_is_beyond_the_limit() -> None:
+def test_rt_33_a_body_in_chunks_is_refused_when_it_is_beyond_the_limit() -> None:
     parser = reader()
     parser.feed(chunked(b"x")[:-5])
     piece = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
