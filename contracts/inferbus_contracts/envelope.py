@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from inferbus_contracts.keys import ObjectKey
 
@@ -106,8 +107,14 @@ def observation_id(event_type: str, key: ObjectKey, uid: str, digest: str, previ
 
 def format_time(time_ms: int) -> str:
     """RFC 3339 with milliseconds, UTC."""
-    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+    seconds, rest_ms = divmod(time_ms, 1000)
+    return f"{_format_seconds(seconds)}.{rest_ms:03d}Z"
+
+
+@lru_cache(maxsize=16)
+def _format_seconds(seconds: int) -> str:
+    """Events come by the thousand a second."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def parse_time(text: str) -> int:

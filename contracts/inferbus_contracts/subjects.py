@@ -6,10 +6,14 @@ of an object is part of the name's token, after an escaped slash.
 """
 
 import re
+from functools import lru_cache
 
 from inferbus_contracts.keys import ObjectKey
 
 ROOT = "inferbus.v1"
+
+KEYS_KEPT = 4096
+"""Of so many keys the tokens are remembered: most events are about few objects."""
 
 _UNSAFE = re.compile(rb"[^A-Za-z0-9_-]")
 _ESCAPED = re.compile(rb"=([0-9A-F]{2})")
@@ -27,6 +31,7 @@ def unescape(token: str) -> str:
     return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), token.encode()).decode()
 
 
+@lru_cache(maxsize=KEYS_KEPT)
 def key_tokens(key: ObjectKey) -> str:
     """The three tokens of a key."""
     name = f"{key.name}/{key.role}" if key.role else key.name

@@ -35,6 +35,9 @@ from inferbus_contracts.resources.kinds import KINDS, find_kind, key_of, kind_by
         ("ControllerRevision", "apps/v1", "controllerrevisions", True),
         ("HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers", True),
         ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", "leaderworkersets", True),
+        ("Gateway", "gateway.networking.k8s.io/v1", "gateways", True),
+        ("HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes", True),
+        ("InferencePool", "inference.networking.k8s.io/v1", "inferencepools", True),
     ],
 )
 def test_where_a_kind_lives(token: str, api_version: str, plural: str, namespaced: bool) -> None:
@@ -44,7 +47,7 @@ def test_where_a_kind_lives(token: str, api_version: str, plural: str, namespace
 
 
 def test_every_kind_is_in_the_table_above() -> None:
-    assert len(KINDS) == 18
+    assert len(KINDS) == 21
 
 
 def test_two_kinds_called_service_have_tokens_of_their_own() -> None:

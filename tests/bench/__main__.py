@@ -20,6 +20,7 @@ from tests.bench import (
     footprint,
     kube_reconciler,
     kube_watcher,
+    route_change,
     router,
     router_kills,
     router_memory,
@@ -54,6 +55,7 @@ MEASUREMENTS = (
     Measurement(name="kube-reconciler", measure=kube_reconciler.measure, promised=False),
     Measurement(name="kube-watcher", measure=kube_watcher.measure),
     Measurement(name="scrape", measure=scrape.measure),
+    Measurement(name="route-change", measure=route_change.measure, promised=False),
 )
 
 

@@ -96,7 +96,7 @@ async def test_the_return_of_the_server_is_all_a_poll_waits_for(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server forgets polls; no expiry or silence may have to pass before they are put again."""
-    for name in ("EXPIRES_SECONDS", "HEARTBEAT_SECONDS", "SILENCE_SECONDS"):
+    for name in ("EXPIRES_SECONDS", "HEARTBEAT_SECONDS"):
         monkeypatch.setattr(pull, name, LONG_SECONDS if name.startswith("H") else 3 * LONG_SECONDS)
     done: set[int] = set()
     async with (

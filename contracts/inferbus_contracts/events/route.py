@@ -7,6 +7,9 @@ from pydantic import Field
 
 from inferbus_contracts.base import EventData
 
+Authentication = Literal["required", "none"]
+"""Whether a route serves only clients that prove who they are, or everybody."""
+
 
 class StringRule(EventData):
     """How a text must look; exactly one way is set."""
@@ -30,8 +33,39 @@ class TargetShare(EventData):
     """One target of a rule."""
 
     server: str
-    """Key of the ModelServer."""
+    """Key of the ModelServer or InferencePool."""
     weight: int = 100
+
+
+class PathType(StrEnum):
+    """How a path is compared, in the order of precedence."""
+
+    EXACT = "Exact"
+    PREFIX = "PathPrefix"
+    """By whole segments; a slash at the end means nothing."""
+    REGEX = "RegularExpression"
+
+
+class HttpMatch(EventData):
+    """One match of an HTTPRoute's rule; all of it must hold."""
+
+    path_type: PathType = PathType.PREFIX
+    path: str = "/"
+    method: str = ""
+    """Empty: any."""
+    headers: dict[str, StringRule] = Field(default_factory=dict)
+    """By lower-case header name."""
+    query: dict[str, StringRule] = Field(default_factory=dict)
+    """By parameter name, whose case counts."""
+
+
+class UrlRewrite(EventData):
+    """What an engine gets in place of what the client asked for."""
+
+    hostname: str | None = None
+    full_path: str | None = None
+    prefix: str | None = None
+    """In place of the prefix that matched."""
 
 
 class RuleEntry(EventData):
@@ -40,6 +74,9 @@ class RuleEntry(EventData):
     name: str = ""
     match: MatchRule | None = None
     targets: list[TargetShare]
+    http: list[HttpMatch] | None = None
+    """Of an HTTPRoute: one of them must hold."""
+    rewrite: UrlRewrite | None = None
 
 
 class TokenLimit(EventData):
@@ -50,10 +87,25 @@ class TokenLimit(EventData):
     unit_seconds: int
     redis: str | None = None
     """`host:port` where the limit is shared between routers."""
+    per: list[Literal["name", "principal"]] | None = None
+    """For each of what the limit holds: the name that clients use, and who sends the request;
+    empty: for the route as a whole; None: for each of both.
+    """
+
+
+class ParentEntry(EventData):
+    """A Gateway that a route is attached to, or one listener of it."""
+
+    gateway: str
+    """Key of the Gateway."""
+    section: str = ""
+    """Name of the listener; empty: all."""
+    port: int | None = None
+    """Port of the listener; None: any."""
 
 
 class RouteEntry(EventData):
-    """A ModelRoute as the router needs it."""
+    """A ModelRoute, or an HTTPRoute, as the router needs it; the key tells which."""
 
     model_name: str = ""
     adapters: list[str] = Field(default_factory=list)
@@ -62,6 +114,12 @@ class RouteEntry(EventData):
     owned_by: str = ""
     rules: list[RuleEntry]
     limit: TokenLimit | None = None
+    authentication: Authentication | None = None
+    """None: as the router is set up."""
+    parents: list[ParentEntry] | None = None
+    """None: attached to no Gateway. An HTTPRoute names the listeners that take it."""
+    hostnames: list[str] | None = None
+    """Of an HTTPRoute; none: any host of its listeners."""
 
 
 class EndpointEntry(EventData):
@@ -77,8 +135,24 @@ class EndpointEntry(EventData):
     """Finishes what runs, takes nothing new."""
 
 
+class SessionSource(EventData):
+    """Where a request says which session it belongs to."""
+
+    kind: Literal["Header", "Query", "Cookie", "JWTClaim"]
+    name: str
+
+
+class SessionAffinity(EventData):
+    """Sessions stay with the endpoint that served them."""
+
+    seconds: int
+    """Without a request for that long a session may go elsewhere."""
+    sources: list[SessionSource]
+    """In order: the first that gives a value decides."""
+
+
 class ServerEntry(EventData):
-    """A ModelServer with its endpoints."""
+    """A ModelServer, or an InferencePool, with its endpoints."""
 
     model: str | None = None
     """The upstream model name; None leaves the client's name in place."""
@@ -93,11 +167,28 @@ class ServerEntry(EventData):
     retry_attempts: int = 0
     retry_interval_ms: int = 100
     kv_connector: str | None = None
+    session: SessionAffinity | None = None
+    """None: requests of a session may go anywhere."""
     endpoints: list[EndpointEntry] = Field(default_factory=list)
 
 
+class ListenerEntry(EventData):
+    """One listener of a Gateway that speaks HTTP."""
+
+    name: str
+    port: int
+    hostname: str = ""
+    """Exact, or `*.` before a suffix; empty: any."""
+
+
+class GatewayEntry(EventData):
+    """A Gateway of the routers' class."""
+
+    listeners: list[ListenerEntry] = Field(default_factory=list)
+
+
 class RoutePublished(EventData):
-    """One part of the table: a route or a server, whole.
+    """One part of the table: a route, a server or a gateway, whole.
 
     A router holds the table when the digest over its parts (`digest` of the sorted list of
     `[key, digest]`) equals the `table_digest` of the newest message.
@@ -112,6 +203,7 @@ class RoutePublished(EventData):
     deleted: bool = False
     route: RouteEntry | None = None
     server: ServerEntry | None = None
+    gateway: GatewayEntry | None = None
 
 
 class RouteAcknowledged(EventData):

@@ -92,6 +92,7 @@ RIGHTS: Mapping[Service, tuple[Right, ...]] = {
         *_rights(_SCALED, ("get", "patch", "update"), "scales for who asks on the bus", "scale"),
         *_rights(_OWNERS, ("update",), "owner references that hold up a deletion", "finalizers"),
         *_rights(_RENDERED, (*READ, *WRITE), "what llmaz's kinds become"),
+        *_rights(kinds.INGRESS_KINDS, READ, "how requests come in, where a cluster has Gateways"),
         *_rights(
             (kinds.LEADER_WORKER_SET,), ("get", "patch", "update"), "scales those too", "scale"
         ),

@@ -40,11 +40,18 @@ CORE_SERVICE = "CoreService"
 CONTROLLER_REVISION = "ControllerRevision"
 HORIZONTAL_POD_AUTOSCALER = "HorizontalPodAutoscaler"
 LEADER_WORKER_SET = "LeaderWorkerSet"
+GATEWAY = "Gateway"
+HTTP_ROUTE = "HTTPRoute"
+INFERENCE_POOL = "InferencePool"
+INGRESS_KINDS = (GATEWAY, HTTP_ROUTE, INFERENCE_POOL)
+"""Kinds of others that say how requests come in; read, never written but for their status."""
 
 WORKLOAD_GROUP = "workload.serving.volcano.sh"
 NETWORKING_GROUP = "networking.serving.volcano.sh"
 LLMAZ_GROUP = "llmaz.io"
 LLMAZ_INFERENCE_GROUP = "inference.llmaz.io"
+GATEWAY_GROUP = "gateway.networking.k8s.io"
+POOL_GROUP = "inference.networking.k8s.io"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +115,8 @@ def _kthena(
 
 def _plural(kind: str) -> str:
     word = kind.lower()
-    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    changes = word.endswith("y") and word[-2] not in "aeiou"
+    return f"{word[:-1]}ies" if changes else f"{word}s"
 
 
 def _llmaz(
@@ -165,6 +173,9 @@ _ROWS = (
     _supporting(CONTROLLER_REVISION, "apps", "v1"),
     _supporting(HORIZONTAL_POD_AUTOSCALER, "autoscaling", "v2", "hpa"),
     _supporting(LEADER_WORKER_SET, "leaderworkerset.x-k8s.io", "v1", "lws"),
+    _supporting(GATEWAY, GATEWAY_GROUP, "v1", "gtw"),
+    _supporting(HTTP_ROUTE, GATEWAY_GROUP, "v1"),
+    _supporting(INFERENCE_POOL, POOL_GROUP, "v1", "infpool"),
 )
 
 KINDS: dict[str, Kind] = {row.token: row for row in _ROWS}

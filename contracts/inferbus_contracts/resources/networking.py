@@ -196,12 +196,40 @@ class Retry(ResourcePart):
         return parse_duration_ms(self.retry_interval)
 
 
+class SessionSourceType(StrEnum):
+    """Which part of a request names its session."""
+
+    HEADER = "Header"
+    QUERY = "Query"
+    COOKIE = "Cookie"
+    JWT_CLAIM = "JWTClaim"
+
+
+class SessionKeySource(ResourcePart):
+    """Where a request says which session it belongs to."""
+
+    type: SessionSourceType
+    """Which part of the request."""
+    name: str = Field(min_length=1, max_length=253)
+    """Name of the header, query parameter, cookie or claim."""
+
+
+class SessionSticky(ResourcePart):
+    """Requests of a session go to the pod that served it before (after v1.0.0)."""
+
+    session_affinity_seconds: Annotated[Integer, Field(ge=1, le=2**31 - 1)] = 300
+    """Without a request for that long a session may go elsewhere."""
+    sources: list[SessionKeySource] = Field(min_length=1, max_length=16)
+    """In order; the first that gives a value decides."""
+
+
 class TrafficPolicy(ResourcePart):
-    """How long to wait and how often to try."""
+    """How long to wait, how often to try, and which requests stay together."""
 
     timeout: Duration | None = None
     """How long an answer may take; absent means for ever."""
     retry: Retry | None = None
+    session_sticky: SessionSticky | None = None
 
     @property
     def timeout_ms(self) -> int | None:

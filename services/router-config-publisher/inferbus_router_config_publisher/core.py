@@ -12,6 +12,7 @@ from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
+from inferbus_contracts.resources.gateway_api import Gateway, HTTPRoute, InferencePool
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_contracts.resources.networking import ModelRoute, ModelServer
 from inferbus_router_config_publisher.policy_conditions import (
@@ -22,16 +23,26 @@ from inferbus_router_config_publisher.policy_conditions import (
     server_conditions,
     unreadable_conditions,
 )
-from inferbus_router_config_publisher.policy_objects import Stored, doubts_about, read_object
+from inferbus_router_config_publisher.policy_http_routes import is_ours, parent_fault
+from inferbus_router_config_publisher.policy_ingress import (
+    Ingress,
+    gateway_conditions,
+    http_route_conditions,
+)
+from inferbus_router_config_publisher.policy_objects import (
+    Stored,
+    doubts_about,
+    read_foreign,
+    read_object,
+)
 from inferbus_router_config_publisher.policy_origin import ORIGIN_KINDS
 from inferbus_router_config_publisher.policy_parts import Part
+from inferbus_router_config_publisher.policy_pools import as_server, further_ports
 from inferbus_router_config_publisher.policy_routes import Routes, RouteView
 from inferbus_router_config_publisher.policy_servers import Servers
 from inferbus_router_config_publisher.policy_templates import WORKLOAD_KINDS, template_labels
 
 _NOTHING: frozenset[ObjectKey] = frozenset()
-
-_NO_GATEWAY = "spec.parentRefs: the routers are no Gateways; the route holds on their own port"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +63,13 @@ class Join:
     def __init__(self) -> None:
         self._routes = Routes()
         self._servers = Servers()
+        self._ingress = Ingress()
         self._deleted: set[ObjectKey] = set()
 
     def keys(self) -> frozenset[ObjectKey]:
         """Every route and server that exists."""
-        return frozenset(self._routes.stored) | frozenset(self._servers.stored)
+        stored = (self._routes.stored, self._servers.stored, self._ingress.stored)
+        return frozenset().union(*stored)
 
     def fold_object(self, key: ObjectKey, fact: SpecChanged) -> Affected:
         """An object changed or was deleted; kinds that routing doesn't read change nothing."""
@@ -66,6 +79,9 @@ class Join:
         if key.kind == kinds.MODEL_SERVER:
             self._note_deletion(key, fact)
             return self._fold_server(key, read_object(key, fact, ModelServer))
+        if key.kind in kinds.INGRESS_KINDS:
+            self._note_deletion(key, fact)
+            return self._fold_ingress(key, fact)
         if key.kind in WORKLOAD_KINDS:
             templates = {} if fact.deleted else template_labels(key, fact.object)
             return self._of_servers(self._servers.set_templates(key, templates))
@@ -94,6 +110,12 @@ class Join:
         server = self._servers.view(key)
         if server is not None:
             return Part.of(server.entry)
+        http_route = self._ingress.view(key)
+        if http_route is not None:
+            return Part.of(http_route.entry)
+        gateway = self._ingress.gateway_entry(key)
+        if gateway is not None:
+            return Part.of(gateway)
         route = self._routes.view(key)
         if route is None or self._routes.names.replaced_by(key) is not None:
             return None
@@ -108,7 +130,8 @@ class Join:
         server, route = self._servers.view(key), self._routes.view(key)
         if server is not None:
             assert isinstance(stored.resource, ModelServer)
-            doubts = doubts_about(key, stored.resource)
+            is_own = key.kind == kinds.MODEL_SERVER
+            doubts = doubts_about(key, stored.resource) if is_own else []
             return RoutesResolved(
                 **known,
                 conditions=server_conditions(stored.resource, server, doubts),
@@ -117,11 +140,17 @@ class Join:
             )
         if route is not None:
             return self._resolved_route(key, known, route)
+        if stored.resource is not None:
+            return self._resolved_ingress(key, known)
         types = SERVER_TYPES if key.kind == kinds.MODEL_SERVER else ROUTE_TYPES
         return RoutesResolved(**known, conditions=unreadable_conditions(types, stored.fault))
 
     def _stored(self, key: ObjectKey) -> Stored[Resource] | None:
-        return self._routes.stored.get(key) or self._servers.stored.get(key)
+        return (
+            self._routes.stored.get(key)
+            or self._servers.stored.get(key)
+            or self._ingress.stored.get(key)
+        )
 
     def _note_deletion(self, key: ObjectKey, fact: SpecChanged) -> None:
         if fact.deleted:
@@ -137,16 +166,31 @@ class Join:
         self._servers.set_server(key, stored)
         return self._of_servers(frozenset({key}))
 
+    def _fold_ingress(self, key: ObjectKey, fact: SpecChanged) -> Affected:
+        if key.kind == kinds.INFERENCE_POOL:
+            pool = read_foreign(key, fact, InferencePool)
+            server = as_server(pool) if pool else None
+            self._servers.set_server(key, server, further_ports(pool))
+            return self._of_servers(frozenset({key}))
+        if key.kind == kinds.HTTP_ROUTE:
+            self._ingress.set_route(key, read_foreign(key, fact, HTTPRoute))
+            return Affected(parts=frozenset({key}), conditions=frozenset({key}))
+        routes = self._ingress.set_gateway(key, read_foreign(key, fact, Gateway)) | {key}
+        return Affected(parts=routes, conditions=routes | self._routes.attached_to(key))
+
     def _of_servers(self, servers: frozenset[ObjectKey], *, urgent: bool = False) -> Affected:
-        routes = (self._routes.leading_to(server) for server in servers)
+        routes = (
+            self._routes.leading_to(server) | self._ingress.leading_to(server) for server in servers
+        )
         return Affected(parts=servers, conditions=servers.union(*routes), urgent=urgent)
 
     def _resolved_route(
         self, key: ObjectKey, known: dict[str, Any], route: RouteView
     ) -> RoutesResolved:
         doubts = [*doubts_about(key, route.resource), *route.rules.doubts]
-        if route.resource.spec.parent_refs:
-            doubts.append(_NO_GATEWAY)
+        for parent in route.resource.spec.parent_refs:
+            fault = parent_fault(parent, key.namespace, self._ingress.gateway)
+            doubts += [f"spec.parentRefs: {fault}"] if fault else []
         servers = [self._counts(server) for server in route.rules.servers]
         replaced_by = self._routes.names.replaced_by(key)
         conflicts = [] if replaced_by else self._routes.names.conflicts(key)
@@ -155,6 +199,24 @@ class Join:
             conditions=route_conditions(route.rules, servers, doubts, conflicts, replaced_by),
             endpoints=sum(server.endpoints for server in servers),
             ready_endpoints=sum(server.ready_endpoints for server in servers),
+        )
+
+    def _resolved_ingress(self, key: ObjectKey, known: dict[str, Any]) -> RoutesResolved | None:
+        """None for a Gateway of another class: it is somebody else's to speak about."""
+        view = self._ingress.view(key)
+        if view is None:
+            gateway = self._ingress.gateway(key)
+            if gateway is None or not is_ours(gateway):
+                return None
+            return RoutesResolved(**known, conditions=gateway_conditions(gateway))
+        pools = {pool: self._counts(pool) for pool in view.pools}
+        existing = frozenset(pool for pool, counts in pools.items() if counts.exists)
+        ready = frozenset(pool for pool, counts in pools.items() if counts.is_served)
+        return RoutesResolved(
+            **known,
+            conditions=http_route_conditions(view, existing, ready),
+            endpoints=sum(counts.endpoints for counts in pools.values()),
+            ready_endpoints=sum(counts.ready_endpoints for counts in pools.values()),
         )
 
     def _counts(self, key: ObjectKey) -> ServerCounts:

@@ -8,13 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from inferbus_contracts.events.route import EndpointEntry, ServerEntry
+from inferbus_contracts.events.route import (
+    EndpointEntry,
+    ServerEntry,
+    SessionAffinity,
+    SessionSource,
+)
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.annotations import TRY_TIMEOUT, parse_deadline_ms
 from inferbus_contracts.resources.networking import (
     ModelServer,
     PDGroup,
     Retry,
+    SessionSticky,
     TrafficPolicy,
     WorkloadProtocol,
 )
@@ -45,11 +51,14 @@ class ServerView:
 
 
 def server_view(
-    server: ModelServer, pods: Sequence[ServingPod], templates: Iterable[ObjectKey]
+    server: ModelServer,
+    pods: Sequence[ServingPod],
+    templates: Iterable[ObjectKey],
+    further_ports: Sequence[int] = (),
 ) -> ServerView:
     """Join a server with the pods it selects; `templates` are workloads whose pods it will select.
 
-    Endpoints stand in the order of `pods`.
+    Endpoints stand in the order of `pods`; each pod is one on its port, and on the further ones.
     """
     group = server.spec.workload_selector.pd_group
     endpoints: list[EndpointEntry] = []
@@ -57,7 +66,9 @@ def server_view(
     for pod in pods:
         missing = _what_is_missing(server, group, pod)
         if not missing:
-            endpoints.append(_endpoint(server, group, pod))
+            endpoint = _endpoint(server, group, pod)
+            others = (endpoint.model_copy(update={"port": port}) for port in further_ports)
+            endpoints += (endpoint, *others)
         if missing or not pod.available:
             states.append(f"{pod.name}: {missing or pod.state}")
     workloads = _workloads(pods, templates)
@@ -92,7 +103,17 @@ def _entry(
         retry_attempts=retry.attempts,
         retry_interval_ms=retry.retry_interval_ms,
         kv_connector=spec.kv_connector.type.value if spec.kv_connector else None,
+        session=_session(policy.session_sticky),
         endpoints=endpoints,
+    )
+
+
+def _session(sticky: SessionSticky | None) -> SessionAffinity | None:
+    if sticky is None:
+        return None
+    return SessionAffinity(
+        seconds=sticky.session_affinity_seconds,
+        sources=[SessionSource(kind=one.type.value, name=one.name) for one in sticky.sources],
     )
 
 

@@ -6,6 +6,8 @@ Invariant: an object that can't be read is kept as such, and never hides another
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pydantic import ValidationError
+
 from inferbus_contracts.admission.rule import judge
 from inferbus_contracts.admission.rules import rules_for
 from inferbus_contracts.admission.schema import decode
@@ -45,6 +47,21 @@ def read_object(
         resource = decoded
     except ProblemsError as error:
         fault = "; ".join(sentence(problem) for problem in error.problems)
+    return Stored(key=key, uid=fact.uid, generation=fact.generation, resource=resource, fault=fault)
+
+
+def read_foreign(
+    key: ObjectKey, fact: SpecChanged, model: type[ResourceT]
+) -> Stored[ResourceT] | None:
+    """The same for a kind of others, of which only the fields that are used are read."""
+    if fact.deleted:
+        return None
+    resource, fault = None, ""
+    try:
+        resource = model.model_validate(fact.object)
+    except ValidationError as error:
+        wrong = ((".".join(map(str, one["loc"])), one["msg"]) for one in error.errors())
+        fault = "; ".join(f"{place}: {message}" for place, message in wrong)
     return Stored(key=key, uid=fact.uid, generation=fact.generation, resource=resource, fault=fault)
 
 

@@ -1,17 +1,24 @@
 """The parts of the routers' table, and what must be published for routers to have them.
 
 Invariant: after every batch the routers that took it hold a whole table. In a batch servers stand
-before the routes that lead to them, and go after them; each part has the next revision, and all
+before the routes that lead to them, and go after them; a gateway comes when its routes are there,
+and goes before them; each part has the next revision, and all
 carry the digest of the table that the batch leads to.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from inferbus_contracts.canonical import canonical_json, digest, digest_bytes
-from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEntry
+from inferbus_contracts.canonical import digest
+from inferbus_contracts.events.route import (
+    GatewayEntry,
+    RouteEntry,
+    RoutePublished,
+    ServerEntry,
+)
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
+from inferbus_contracts.table_digest import part_pair, table_digest
 
 MAX_BATCH = 1000
 """The most messages that are stored together."""
@@ -20,15 +27,21 @@ GONE_DIGEST = ""
 """The digest of a tombstone; it has no place in the table's digest."""
 
 
+Entry = RouteEntry | ServerEntry | GatewayEntry
+
+_COMING = {kinds.MODEL_SERVER: 0, kinds.INFERENCE_POOL: 0, kinds.GATEWAY: 2}
+"""Kinds in the order they are published in; routes come between."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One route or server, whole."""
+    """One route, server or gateway, whole."""
 
-    entry: RouteEntry | ServerEntry
+    entry: Entry
     digest: str
 
     @classmethod
-    def of(cls, entry: RouteEntry | ServerEntry) -> "Part":
+    def of(cls, entry: Entry) -> "Part":
         """The part with its digest: that of the entry's JSON, without absent fields."""
         return cls(entry, digest(entry.to_dict()))
 
@@ -56,16 +69,20 @@ class PublishedTable:
     __slots__ = ("_digests", "_pairs", "position", "revision", "table_digest")
 
     def __init__(
-        self, digests: dict[str, str], pairs: dict[str, bytes], revision: int, position: int
+        self,
+        digests: dict[ObjectKey, str],
+        pairs: dict[ObjectKey, bytes],
+        revision: int,
+        position: int,
     ) -> None:
-        """`digests` by key, those of tombstones empty; `pairs` their `_pair`s, without tombstones;
+        """`digests` by key, those of tombstones empty; `pairs` without tombstones, as `part_pair`;
         `position` is the log's last sequence.
         """
         self._digests = digests
         self._pairs = pairs
         self.revision = revision
         self.position = position
-        self.table_digest = _table_digest(pairs)
+        self.table_digest = table_digest(pairs.values())
 
     @classmethod
     def read(
@@ -76,12 +93,12 @@ class PublishedTable:
         The revision goes on from the log's position where that is further: routers never see it
         fall, even after the log was emptied.
         """
-        digests: dict[str, str] = {}
+        digests: dict[ObjectKey, str] = {}
         revision = position
         for key, message in published:
-            digests[str(key)] = GONE_DIGEST if message.deleted else message.digest
+            digests[key] = GONE_DIGEST if message.deleted else message.digest
             revision = max(revision, message.revision)
-        pairs = {key: _pair(key, part) for key, part in digests.items() if part}
+        pairs = {key: part_pair(key, part) for key, part in digests.items() if part}
         return cls(digests, pairs, revision, position)
 
     @property
@@ -91,14 +108,14 @@ class PublishedTable:
 
     def keys(self) -> list[ObjectKey]:
         """Everything that was ever published."""
-        return [ObjectKey.parse(key) for key in self._digests]
+        return list(self._digests)
 
     def changes(self, wanted: Mapping[ObjectKey, Part | None]) -> list[Change]:
         """What of `wanted` isn't published yet, in the order it must be published in."""
         differing = [
             Change(key, part)
             for key, part in wanted.items()
-            if (part.digest if part else GONE_DIGEST) != self._digests.get(str(key), GONE_DIGEST)
+            if (part.digest if part else GONE_DIGEST) != self._digests.get(key, GONE_DIGEST)
         ]
         return sorted(differing, key=_publication_order)
 
@@ -114,31 +131,19 @@ class PublishedTable:
     def _after(self, changes: Sequence[Change]) -> "PublishedTable":
         digests, pairs = self._digests.copy(), self._pairs.copy()
         for change in changes:
-            key = str(change.key)
+            key = change.key
             digests[key] = change.part.digest if change.part else GONE_DIGEST
             if change.part:
-                pairs[key] = _pair(key, change.part.digest)
+                pairs[key] = part_pair(key, change.part.digest)
             else:
                 pairs.pop(key, None)
         count = len(changes)
         return PublishedTable(digests, pairs, self.revision + count, self.position + count)
 
 
-def _pair(key: str, part: str) -> bytes:
-    """A part in the table's digest. Made once: one part changes, and thousands don't."""
-    return canonical_json([key, part])
-
-
-def _table_digest(pairs: Mapping[str, bytes]) -> str:
-    """`digest` of the sorted list of [key, digest], as `RoutePublished` defines it."""
-    return digest_bytes(b"[" + b",".join(pairs[key] for key in sorted(pairs)) + b"]")
-
-
 def _publication_order(change: Change) -> tuple[int, ObjectKey]:
-    is_server = change.key.kind == kinds.MODEL_SERVER
-    if change.part is not None:
-        return (0 if is_server else 1, change.key)
-    return (3 if is_server else 2, change.key)
+    place = _COMING.get(change.key.kind, 1)
+    return (place if change.part is not None else 5 - place, change.key)
 
 
 def _message(part: Part | None, revision: int, digest_of_table: str) -> RoutePublished:
@@ -150,4 +155,5 @@ def _message(part: Part | None, revision: int, digest_of_table: str) -> RoutePub
         deleted=part is None,
         route=entry if isinstance(entry, RouteEntry) else None,
         server=entry if isinstance(entry, ServerEntry) else None,
+        gateway=entry if isinstance(entry, GatewayEntry) else None,
     )

@@ -10,12 +10,12 @@ from inferbus_contracts.events.route import RouteEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_contracts.resources.networking import ModelRoute
+from inferbus_router_config_publisher.policy_http_routes import declared_parents, gateway_of
+from inferbus_router_config_publisher.policy_links import Links
 from inferbus_router_config_publisher.policy_names import Claim, Names
 from inferbus_router_config_publisher.policy_objects import Stored
 from inferbus_router_config_publisher.policy_origin import Origin, origin_of
 from inferbus_router_config_publisher.policy_rules import ReadRules, read_rules, token_limit
-
-_NOBODY: frozenset[ObjectKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,15 @@ class RouteView:
     """A ModelRoute with everything that follows from its object and its origin."""
 
     resource: ModelRoute
+    namespace: str
     rules: ReadRules
     origin: Origin
+
+    @property
+    def gateways(self) -> list[ObjectKey]:
+        """That it names as parents."""
+        named = (gateway_of(one, self.namespace) for one in self.resource.spec.parent_refs)
+        return [key for key in named if key is not None]
 
     @property
     def entry(self) -> RouteEntry:
@@ -37,6 +44,7 @@ class RouteView:
             owned_by=self.origin.owned_by,
             rules=[rule.entry for rule in self.rules.active],
             limit=token_limit(spec.rate_limit),
+            parents=declared_parents(spec.parent_refs, self.namespace),
         )
 
 
@@ -48,8 +56,9 @@ class Routes:
         self.names = Names()
         self._origins: dict[ObjectKey, Resource] = {}
         self._views: dict[ObjectKey, RouteView] = {}
-        self._by_server: dict[ObjectKey, set[ObjectKey]] = {}
-        self._by_origin: dict[ObjectKey, set[ObjectKey]] = {}
+        self._servers = Links()
+        self._consulted = Links()
+        self._gateways = Links()
 
     def view(self, key: ObjectKey) -> RouteView | None:
         """A route; None when it doesn't exist or can't be read."""
@@ -57,7 +66,11 @@ class Routes:
 
     def leading_to(self, server: ObjectKey) -> frozenset[ObjectKey]:
         """The routes that name a server, whether it exists or not."""
-        return frozenset(self._by_server.get(server, _NOBODY))
+        return self._servers.naming(server)
+
+    def attached_to(self, gateway: ObjectKey) -> frozenset[ObjectKey]:
+        """The routes that name a Gateway, whether it exists or not."""
+        return self._gateways.naming(gateway)
 
     def set_route(self, key: ObjectKey, stored: Stored[ModelRoute] | None) -> frozenset[ObjectKey]:
         """A route is now like this (None: it is gone); returns the other routes it concerns."""
@@ -70,6 +83,7 @@ class Routes:
             return self._set_view(key, None)
         view = RouteView(
             resource=resource,
+            namespace=key.namespace,
             rules=read_rules(resource.spec, key.namespace),
             origin=origin_of(resource.metadata, key.namespace, self._origins.get),
         )
@@ -86,7 +100,7 @@ class Routes:
             self._origins.pop(key, None)
         else:
             self._origins[key] = resource
-        routes = frozenset(self._by_origin.get(key, _NOBODY))
+        routes = self._consulted.naming(key)
         concerned: set[ObjectKey] = set()
         for route in routes:
             view = self._views[route]
@@ -95,17 +109,13 @@ class Routes:
         return routes, frozenset(concerned - routes)
 
     def _set_view(self, key: ObjectKey, view: RouteView | None) -> frozenset[ObjectKey]:
-        before = self._views.pop(key, None)
-        if before is not None:
-            _unlink(self._by_server, before.rules.servers, key)
-            _unlink(self._by_origin, before.origin.consulted, key)
+        self._servers.set(key, view.rules.servers if view else ())
+        self._consulted.set(key, view.origin.consulted if view else ())
+        self._gateways.set(key, view.gateways if view else ())
         if view is None:
+            self._views.pop(key, None)
             return self.names.set(key, None)
         self._views[key] = view
-        for server in view.rules.servers:
-            self._by_server.setdefault(server, set()).add(key)
-        for origin in view.origin.consulted:
-            self._by_origin.setdefault(origin, set()).add(key)
         return self.names.set(key, _claim(key, view))
 
 
@@ -121,14 +131,3 @@ def _claim(key: ObjectKey, view: RouteView) -> Claim:
 
 def _adapters(route: ModelRoute) -> list[str]:
     return [name for name in dict.fromkeys(route.spec.lora_adapters) if name]
-
-
-def _unlink(
-    index: dict[ObjectKey, set[ObjectKey]],
-    places: list[ObjectKey] | frozenset[ObjectKey],
-    key: ObjectKey,
-) -> None:
-    for place in places:
-        index[place].discard(key)
-        if not index[place]:
-            del index[place]

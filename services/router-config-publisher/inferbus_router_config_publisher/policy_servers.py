@@ -24,6 +24,7 @@ class Servers:
         self._templates: dict[ObjectKey, frozenset[str]] = {}
         self._selection = Selection()
         self._views: dict[ObjectKey, ServerView] = {}
+        self._further_ports: dict[ObjectKey, tuple[int, ...]] = {}
 
     def view(self, key: ObjectKey) -> ServerView | None:
         """A server with its endpoints; None when it doesn't exist or can't be read."""
@@ -37,11 +38,20 @@ class Servers:
                 stored.resource,
                 [self._pods[item.workload][item.name] for item in members if not item.is_template],
                 [item.workload for item in members if item.is_template],
+                self._further_ports.get(key, ()),
             )
         return view
 
-    def set_server(self, key: ObjectKey, stored: Stored[ModelServer] | None) -> None:
-        """A server is now like this; None: it is gone."""
+    def set_server(
+        self,
+        key: ObjectKey,
+        stored: Stored[ModelServer] | None,
+        further_ports: tuple[int, ...] = (),
+    ) -> None:
+        """A server is now like this, on these ports too; None: it is gone."""
+        self._further_ports.pop(key, None)
+        if further_ports:
+            self._further_ports[key] = further_ports
         if stored is None:
             self.stored.pop(key, None)
         else:

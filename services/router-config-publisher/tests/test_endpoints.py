@@ -13,7 +13,12 @@ from publisher_builders import (
     workload_key,
 )
 
-from inferbus_contracts.events.route import EndpointEntry, ServerEntry
+from inferbus_contracts.events.route import (
+    EndpointEntry,
+    ServerEntry,
+    SessionAffinity,
+    SessionSource,
+)
 from inferbus_contracts.events.workload import PodFact
 
 MULTI_NODE = {"app": "s", f"{SERVING}name": "w"}
@@ -75,6 +80,20 @@ def test_rt_03_attempts_have_the_deadline_that_an_annotation_gives_them(
     document["metadata"]["annotations"] = annotations
 
     assert World(document).server().try_timeout_ms == expected_ms
+
+
+def test_sessions_that_stay_together() -> None:
+    """Routing spec 6.3; 5 minutes are what the reference shipped with."""
+    sticky = {"sources": [{"type": "Header", "name": "X-S"}, {"type": "Cookie", "name": "sid"}]}
+    entry = World(server(trafficPolicy={"sessionSticky": sticky})).server()
+    assert entry.session == SessionAffinity(
+        seconds=300,
+        sources=[
+            SessionSource(kind="Header", name="X-S"),
+            SessionSource(kind="Cookie", name="sid"),
+        ],
+    )
+    assert World(server(trafficPolicy={})).server().session is None
 
 
 def test_an_empty_kv_connector_means_http() -> None:

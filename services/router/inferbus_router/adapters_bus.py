@@ -7,6 +7,8 @@ can't be told then is dropped, oldest first, and counted.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
+from zlib import crc32
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
@@ -14,8 +16,10 @@ from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
 from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished
 from inferbus_contracts.keys import NO_NAMESPACE, ObjectKey
+from inferbus_router.intake import Intake
 from inferbus_router.ports import TableSink
 from inferbus_shared.bus.bus import Bus
+from inferbus_shared.bus.follow import Follower
 from inferbus_shared.bus.messages import Delivered, Outgoing
 
 log = logging.getLogger("inferbus.router")
@@ -23,6 +27,12 @@ log = logging.getLogger("inferbus.router")
 ROUTER_KIND = "Router"
 QUEUE_LENGTH = 1000
 """Events that wait for the bus at most."""
+HEARTBEAT_SECONDS = 1.0
+"""How often the server shows that it still has something to say to this router, real time."""
+SLOT_MS = 1_000
+"""A router acknowledges once in that time at most, real time, and each at a moment of its own: a
+hundred of them at once would hold up the very change they acknowledge.
+"""
 
 
 class BusTable:
@@ -31,29 +41,50 @@ class BusTable:
     def __init__(self, bus: Bus, sayings: "Sayings") -> None:
         self._bus = bus
         self._sayings = sayings
-        self._follower = bus.follow(RoutePublished.event_type)
+        self._lag_ms = 0
+        self._is_served = False
+        """Something is that wasn't acknowledged yet."""
+        self._slot: asyncio.TimerHandle | None = None
+        self.end_slot: Callable[[], None] = lambda: None
+        """Look at the table, and acknowledge it; called when this router's turn in the second
+        comes.
+        """
 
     async def run(self, sink: TableSink) -> None:
-        """Feed the sink: the whole table at once, then part by part."""
-        ended = asyncio.ensure_future(self._end_of_snapshot(sink))
-        parts: list[tuple[ObjectKey, RoutePublished]] = []
+        """Feed the sink: the whole table at once, then change by change."""
+        intake = Intake(sink)
+        follower = self._bus.follow(
+            RoutePublished.event_type,
+            on_restart=intake.begin_anew,
+            heartbeat_seconds=HEARTBEAT_SECONDS,
+        )
+
+        def end_slot() -> None:
+            if intake.look(_now_ms()):
+                log.warning("the table isn't whole; reading it again")
+                follower.restart()
+            self._acknowledge(intake, sink)
+            self._await_slot(intake)
+
+        self.end_slot = end_slot
+        ended = asyncio.ensure_future(self._end_of_snapshot(follower, intake))
         try:
-            async for message in self._follower.messages():
+            async for message in follower.messages():
                 part = await self._read(message)
-                if part is not None:
-                    parts.append(part)
-                if message.pending > 0 and not self._follower.is_caught_up:
-                    continue
-                sink.apply(parts)
-                self._acknowledge(parts, message)
-                parts = []
+                is_new = follower.is_caught_up
+                if intake.take(part, more=message.pending > 0, now_ms=_now_ms()):
+                    self._served(message, is_new=is_new)
+                if self._slot is None:
+                    self._await_slot(intake)
         finally:
             ended.cancel()
+            if self._slot is not None:
+                self._slot.cancel()
 
-    async def _end_of_snapshot(self, sink: TableSink) -> None:
-        """Also where the table is empty: no message tells of that."""
-        await self._follower.caught_up()
-        sink.snapshot_ended()
+    async def _end_of_snapshot(self, follower: Follower, intake: Intake) -> None:
+        """Where the table is empty no message tells of its end."""
+        await follower.caught_up()
+        intake.nothing_to_read()
 
     async def _read(self, message: Delivered) -> tuple[ObjectKey, RoutePublished] | None:
         """A part; None for one that can't be used: the others still are."""
@@ -63,22 +94,37 @@ class BusTable:
         assert isinstance(event.data, RoutePublished)
         return event.key, event.data
 
-    def _acknowledge(
-        self, parts: list[tuple[ObjectKey, RoutePublished]], message: Delivered
-    ) -> None:
-        if not parts:
+    def _served(self, message: Delivered, *, is_new: bool) -> None:
+        """What stood there at the start had nobody here to serve it before."""
+        self._is_served = True
+        if is_new:
+            stored_ms = self._bus.clock.anchor.to_virtual(message.stamp_ms)
+            self._lag_ms = max(self._lag_ms, self._bus.clock.now_ms() - stored_ms)
+
+    def _await_slot(self, intake: Intake) -> None:
+        """When this router's turn comes, if there is something to look at then."""
+        self._slot = None
+        if not intake.is_settled:
+            wait_ms = (self._sayings.slot_ms - _now_ms()) % SLOT_MS or SLOT_MS
+            self._slot = asyncio.get_running_loop().call_later(wait_ms / 1000, self.end_slot)
+
+    def _acknowledge(self, intake: Intake, sink: TableSink) -> None:
+        """All changes since the last time together, with the longest lag among them."""
+        if not self._is_served:
             return
-        last = parts[-1][1]
-        stored_ms = self._bus.clock.anchor.to_virtual(message.stamp_ms)
+        self._is_served = False
+        lag_ms, self._lag_ms = self._lag_ms, 0
         self._sayings.say(
             RouteAcknowledged(
-                revision=last.revision,
-                table_digest=last.table_digest,
-                lag_ms=max(self._bus.clock.now_ms() - stored_ms, 0),
+                revision=intake.revision, table_digest=sink.table_digest, lag_ms=lag_ms
             ),
             self._sayings.own_key,
-            f"{last.revision}|{last.table_digest}|{message.sequence}",
+            f"{intake.revision}|{sink.table_digest}|{self._bus.clock.now_ms()}",
         )
+
+
+def _now_ms() -> int:
+    return int(asyncio.get_running_loop().time() * 1000)
 
 
 class Sayings:
@@ -90,6 +136,11 @@ class Sayings:
         self._queue: deque[Outgoing] = deque(maxlen=QUEUE_LENGTH)
         self._filled = asyncio.Event()
         self.dropped = 0
+
+    @property
+    def slot_ms(self) -> int:
+        """This router's own moment in every `SLOT_MS`."""
+        return crc32(self._router.encode()) % SLOT_MS
 
     @property
     def own_key(self) -> ObjectKey:

@@ -1,8 +1,9 @@
 """A routing table from a file, for tests, benchmarks and a router without a platform.
 
 The file, JSON or YAML, maps keys (`ModelRoute/<namespace>/<name>`,
-`ModelServer/<namespace>/<name>`) to what the router-config-publisher would publish under them: a
-`RouteEntry` or a `ServerEntry`. Invariant: a file is taken whole or not at all.
+`ModelServer/<namespace>/<name>`; also HTTPRoute, InferencePool and Gateway) to what the
+router-config-publisher would publish under them: a `RouteEntry`, a `ServerEntry` or a
+`GatewayEntry`. Invariant: a file is taken whole or not at all.
 """
 
 import json
@@ -14,13 +15,25 @@ from pydantic import ValidationError
 
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
-from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEntry
+from inferbus_contracts.events.route import (
+    GatewayEntry,
+    RouteEntry,
+    RoutePublished,
+    ServerEntry,
+)
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources import kinds
+from inferbus_contracts.table_digest import part_pair, table_digest
 from inferbus_router.ports import TableSink
 
-_ENTRIES: dict[str, type[RouteEntry] | type[ServerEntry]] = {
-    "ModelRoute": RouteEntry,
-    "ModelServer": ServerEntry,
+Entry = RouteEntry | ServerEntry | GatewayEntry
+
+_ENTRIES: dict[str, type[Entry]] = {
+    kinds.MODEL_ROUTE: RouteEntry,
+    kinds.HTTP_ROUTE: RouteEntry,
+    kinds.MODEL_SERVER: ServerEntry,
+    kinds.INFERENCE_POOL: ServerEntry,
+    kinds.GATEWAY: GatewayEntry,
 }
 
 
@@ -36,32 +49,33 @@ class StaticTable:
         sink.snapshot_ended()
 
 
-Entries = Mapping[ObjectKey, RouteEntry | ServerEntry]
+Entries = Mapping[ObjectKey, Entry]
 
 
 def published(entries: Entries, revision: int = 1) -> list[tuple[ObjectKey, RoutePublished]]:
     """The messages that would publish these parts as one whole table."""
     digests = {key: digest(entry.to_dict()) for key, entry in entries.items()}
-    table_digest = digest(sorted([str(key), part] for key, part in digests.items()))
+    whole = table_digest(part_pair(key, part) for key, part in digests.items())
     return [
         (
             key,
             RoutePublished(
                 revision=revision,
                 digest=digests[key],
-                table_digest=table_digest,
+                table_digest=whole,
                 route=entry if isinstance(entry, RouteEntry) else None,
                 server=entry if isinstance(entry, ServerEntry) else None,
+                gateway=entry if isinstance(entry, GatewayEntry) else None,
             ),
         )
         for key, entry in entries.items()
     ]
 
 
-def read_table(path: Path) -> dict[ObjectKey, RouteEntry | ServerEntry]:
+def read_table(path: Path) -> dict[ObjectKey, Entry]:
     """The parts in a file; raises `ProblemsError` with every problem of it."""
     document = _read(path)
-    entries: dict[ObjectKey, RouteEntry | ServerEntry] = {}
+    entries: dict[ObjectKey, Entry] = {}
     problems: list[Problem] = []
     for name, value in document.items():
         try:

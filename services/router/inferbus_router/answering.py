@@ -15,6 +15,7 @@ from inferbus_router.errors import (
 )
 from inferbus_router.fallback import Fallback, FallingBack
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, TOO_MANY_REQUESTS, Failure
+from inferbus_router.queue_ticket import Ticket
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
 from inferbus_router.server_protocol import ServerProtocol
@@ -35,6 +36,8 @@ class Answering(FallingBack, TimedRequest):
     """The router itself asked the engine for usage in the stream."""
     _deadlines: Deadlines[TimedRequest] | None = None
     """What is being waited for."""
+    _ticket: Ticket | None = None
+    """Its place among those that wait for their turn, where there is a queue."""
     _keep_alive = False
     _ended = False
 
@@ -64,6 +67,8 @@ class Answering(FallingBack, TimedRequest):
         if body:
             out += relay.body(body)
             if relay.is_event_stream and (events := relay.take_events()):
+                if not self._account.output_tokens:
+                    attempts.first_token(now_ms)
                 self._account.events(events, now_ms)
         if is_complete:
             self._client.write(out + relay.end())
@@ -190,6 +195,8 @@ class Answering(FallingBack, TimedRequest):
             attempts.abandoned()
         if self._relay is not None and (usage := self._relay.usage) is not None:
             self._account.used(usage)
+        if self._ticket is not None:
+            self._ticket.give_back(now_ms)
         self._account.ended(now_ms)
 
     def _count(self, deadlines: Deadlines[TimedRequest], now_ms: int) -> None:

@@ -12,6 +12,8 @@ from inferbus_router.account import Account
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, no_ready_endpoint
 from inferbus_router.plan import Plan
+from inferbus_router.policy_ask import Ask
+from inferbus_router.policy_load import Dispatch
 from inferbus_router.policy_retry import Failure, read_retry_after_ms, retry_delay_ms
 from inferbus_router.request import Request
 from inferbus_router.state import RouterState
@@ -34,8 +36,8 @@ class Attempts:
     _endpoint: Endpoint | None = None
     """Where the running attempt goes."""
     _connection: UpstreamProtocol | None = None
-    _prompt_waits = False
-    """The response hasn't begun: the prompt counts as unprocessed."""
+    _dispatch: Dispatch | None = None
+    """What it counts there."""
     _tried: tuple[Endpoint, ...] = ()
     _retries = 0
     _retry_timer: asyncio.TimerHandle | None = None
@@ -49,6 +51,7 @@ class Attempts:
         account: Account,
         request: Request,
         plan: Plan,
+        ask: Ask,
         payload: bytes,
     ) -> None:
         self._router = router
@@ -56,21 +59,25 @@ class Attempts:
         self._account = account
         self._request = request
         self._plan = plan
+        self._ask = ask
         self._payload = payload
+        scheduler = router.scheduler
+        self._choice = None if scheduler is None else scheduler.begin(plan, request.body)
+        """By plugins, where any are configured."""
 
     def start(self, now_ms: int, may_reuse: bool = True) -> None:
         """Send the request to an endpoint; raises `RequestError` where the server has none."""
         state = self._plan.state
-        endpoint = state.choose(self._tried, now_ms)
+        chooser = state if self._choice is None else self._choice
+        endpoint = chooser.choose(self._ask, self._tried, now_ms)
         if endpoint is None:
             raise no_ready_endpoint(state.server.name, self._router.settings.retry_after_seconds)
         account = self._account
         account.pod = endpoint.pod
         account.sent_ms = now_ms
         account.attempts += 1
-        endpoint.started(account.prompt_tokens)
         self._endpoint = endpoint
-        self._prompt_waits = True
+        self._dispatch = endpoint.started(self._ask, now_ms)
         if self._plan.try_deadlines is not None:
             self._plan.try_deadlines.start(self, now_ms)
         connection = endpoint.idle.take_newest() if may_reuse else None
@@ -123,12 +130,14 @@ class Attempts:
         self._owner.response_failed(Failure.TRY_TIMEOUT, "")
 
     def first_byte(self) -> None:
-        """The response has begun: the prompt is processed."""
+        """The response has begun."""
         if self._plan.try_deadlines is not None:
             self._plan.try_deadlines.stop(self)
-        if self._prompt_waits and self._endpoint is not None:
-            self._prompt_waits = False
-            self._endpoint.first_byte(self._account.prompt_tokens)
+
+    def first_token(self, now_ms: int) -> None:
+        """The first event of a stream is here: the prompt is processed."""
+        if self._dispatch is not None and self._endpoint is not None:
+            self._endpoint.first_token(self._dispatch, now_ms)
 
     @property
     def server(self) -> Server:
@@ -195,6 +204,8 @@ class Attempts:
         """The endpoint did what can be asked of it."""
         if (endpoint := self._end()) is not None:
             endpoint.health.succeeded()
+            if self._choice is not None and self._account.status < 400:
+                self._choice.served(endpoint)
 
     def failed(self, now_ms: int) -> None:
         """The endpoint didn't."""
@@ -223,11 +234,9 @@ class Attempts:
             self._connection = None
         self._wish = None
         endpoint = self._endpoint
-        if endpoint is not None:
-            if self._prompt_waits:
-                self.first_byte()
-            endpoint.ended()
-            self._endpoint = None
+        if endpoint is not None and self._dispatch is not None:
+            endpoint.ended(self._dispatch)
+            self._endpoint = self._dispatch = None
         return endpoint
 
 

@@ -20,6 +20,7 @@ from inferbus_router.json_spans import (
     splice,
     top_level_spans,
 )
+from inferbus_router.policy_prompts import prompt_bytes
 from inferbus_router.policy_tokens import estimate_prompt_tokens
 
 _MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")')
@@ -44,6 +45,12 @@ class RequestBody(Protocol):
     prompt_tokens: int
     """Estimated (`policy_tokens`)."""
 
+    def prompt_bytes(self) -> bytes:
+        """The prompt in one form for all who send the same (`prompts`); empty where there is
+        none.
+        """
+        ...
+
     def with_changes(self, model: str | None, include_usage: bool) -> bytes:
         """The body with another `model` (None: as it is), and with usage asked for in its
         stream.
@@ -58,10 +65,7 @@ class JsonBody:
         """Raises `RequestError`: 400 where it isn't one JSON object, 404 where it names no
         model.
         """
-        try:
-            document = orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            document = _parse_slowly(raw)
+        document = _parse(raw)
         if not isinstance(document, dict):
             raise invalid_json("it must be one JSON object")
         model = document.get("model")
@@ -73,12 +77,19 @@ class JsonBody:
         """
         if not self._is_plain:
             _refuse_two_models(raw)
+        self._document: dict[str, Any] | None = document
+        """Until its prompt is taken: it may be large, and the response may take long."""
         self.raw = raw
         self.model = model
         self.stream = document.get("stream") is True
         self.usage_wanted = self.stream and _usage_wanted(document.get("stream_options"))
         self.max_output_tokens = _max_output_tokens(document)
         self.prompt_tokens = estimate_prompt_tokens(document)
+
+    def prompt_bytes(self) -> bytes:
+        """See `RequestBody`."""
+        document, self._document = self._document, None
+        return prompt_bytes(_parse(self.raw) if document is None else document)
 
     def with_changes(self, model: str | None, include_usage: bool) -> bytes:
         """See `RequestBody`."""
@@ -93,6 +104,13 @@ class JsonBody:
         if self._is_plain and (match := _MODEL.search(self.raw)) is not None:
             return match.span(1)
         return dict(top_level_spans(self.raw))["model"]
+
+
+def _parse(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return _parse_slowly(raw)
 
 
 def _parse_slowly(raw: bytes) -> Any:

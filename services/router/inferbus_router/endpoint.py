@@ -7,14 +7,14 @@ one request, or is closed.
 """
 
 import asyncio
-import ssl
 from dataclasses import dataclass
 from typing import Protocol
 
 from inferbus_contracts.events.route import EndpointEntry
-from inferbus_router.policy_choice import EndpointLoad
+from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.timekeeper import Deadlines, Timekeeper
 from inferbus_router.upstream_protocol import UpstreamProtocol
+from inferbus_router.upstream_tls import UpstreamTls
 
 
 class ConnectionSeeker(Protocol):
@@ -43,7 +43,7 @@ class ConnectionSettings:
     """An idle connection is closed after that long."""
     keeper: Timekeeper
     """Counts it."""
-    tls: ssl.SSLContext
+    tls: UpstreamTls
     """For endpoints that speak https."""
 
 
@@ -59,7 +59,7 @@ class Endpoint(EndpointLoad):
         self._address = address
         self._port = port
         self._settings = settings
-        self._tls = settings.tls if protocol == "https" else None
+        self._tls = settings.tls.endpoint(address) if protocol == "https" else None
         self._now_ms = settings.keeper.now_ms
         self.idle: Deadlines[UpstreamProtocol] = settings.keeper.deadlines(
             settings.idle_timeout_ms, UpstreamProtocol.close
@@ -75,12 +75,9 @@ class Endpoint(EndpointLoad):
         task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, seeker: ConnectionSeeker) -> None:
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._settings.connect_timeout_seconds):
-                _, connection = await loop.create_connection(
-                    lambda: UpstreamProtocol(self), self._address, self._port, ssl=self._tls
-                )
+                connection = await self._open()
         except (OSError, TimeoutError) as error:
             seconds = self._settings.connect_timeout_seconds
             reason = str(error) or f"no connection within {seconds:g} seconds"
@@ -91,6 +88,17 @@ class Endpoint(EndpointLoad):
             seeker.connected(connection)
         else:
             self.release(connection)
+
+    async def _open(self) -> UpstreamProtocol:
+        loop, tls = asyncio.get_running_loop(), self._tls
+        _, connection = await loop.create_connection(
+            lambda: UpstreamProtocol(self, tls),
+            self._address,
+            self._port,
+            ssl=tls.context if tls else None,
+            server_hostname=tls.server_name if tls else None,
+        )
+        return connection
 
     def release(self, connection: UpstreamProtocol) -> None:
         """Keep a connection for the next request."""

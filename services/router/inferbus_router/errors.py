@@ -13,16 +13,23 @@ class ErrorType(StrEnum):
     """The access log's vocabulary (routing spec 2.9)."""
 
     REQUEST_PARSING = "request_parsing"
+    AUTHENTICATION = "authentication"
     INPUT_RATE_LIMIT = "input_rate_limit"
     OUTPUT_RATE_LIMIT = "output_rate_limit"
     ROUTE_NOT_FOUND = "route_not_found"
     POD_DISCOVERY = "pod_discovery"
+    POOL_SELECTION = "inference_pool_selection"
     SCHEDULING = "scheduling"
     PROXY = "proxy"
     UPSTREAM_TRANSPORT = "upstream_transport"
     UPSTREAM_RESPONSE = "upstream_response"
     RESPONSE_FORWARDING = "response_forwarding"
 
+
+UPSTREAM_ERRORS = frozenset(
+    {ErrorType.PROXY, ErrorType.UPSTREAM_TRANSPORT, ErrorType.UPSTREAM_RESPONSE}
+)
+"""What isn't the router's own doing."""
 
 _METRIC_NAMES = {
     ErrorType.INPUT_RATE_LIMIT: "rate_limit",
@@ -101,6 +108,34 @@ def invalid_form(detail: str) -> RequestError:
     """The body isn't the multipart form that its content type says."""
     message = f"The form in the request body is not valid: {detail}."
     return RequestError(400, "invalid_form", message, ErrorType.REQUEST_PARSING)
+
+
+def unauthorized(challenge_error: str, detail: str) -> RequestError:
+    """No credentials, or none that hold (routing spec 6.4).
+
+    `challenge_error` is a word of RFC 6750, 3.1; empty where nothing was brought.
+    """
+    challenge = b'Bearer realm="inferbus"'
+    if challenge_error:
+        challenge += b', error="' + challenge_error.encode() + b'"'
+    return RequestError(
+        401,
+        "invalid_api_key",
+        f"Unauthorized: {detail}.",
+        ErrorType.AUTHENTICATION,
+        headers=((b"www-authenticate", challenge),),
+    )
+
+
+def authentication_pending() -> RequestError:
+    """Whether the token holds can't be told before the provider's keys are there."""
+    return RequestError(
+        503,
+        "authentication_pending",
+        "The keys that tokens are checked with are being fetched.",
+        ErrorType.AUTHENTICATION,
+        retry_after_seconds=1,
+    )
 
 
 def model_missing() -> RequestError:
@@ -207,6 +242,29 @@ def no_ready_endpoint(server: str, retry_after_seconds: int) -> RequestError:
     )
 
 
+def no_schedulable_endpoint(
+    server: str, filter_name: str, retry_after_seconds: int
+) -> RequestError:
+    """A configured filter leaves no endpoint: too busy, or without the adapter.
+
+    No fault of the client's, so it isn't told 400 (routing spec, defect 5).
+    """
+    message = f"all endpoints of the model server {server} are filtered out by {filter_name}"
+    return RequestError(
+        503,
+        "no_schedulable_endpoint",
+        message,
+        ErrorType.SCHEDULING,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def no_eligible_backend(route: str) -> RequestError:
+    """An HTTPRoute takes the request and leads to no pool (routing spec 2.2, step 12c)."""
+    message = f"matched HTTPRoute {route} has no eligible InferencePool backend"
+    return RequestError(503, "no_eligible_backend", message, ErrorType.POOL_SELECTION)
+
+
 def hold_queue_full(server: str, retry_after_seconds: int) -> RequestError:
     """The model is starting and as many requests wait for it as may."""
     message = f"The model server {server} is starting and too many requests wait for it already."
@@ -225,6 +283,32 @@ def hold_deadline_passed(server: str, seconds: float, retry_after_seconds: int) 
     return RequestError(
         503,
         "hold_deadline_passed",
+        message,
+        ErrorType.SCHEDULING,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def queue_full(model: str, retry_after_seconds: int) -> RequestError:
+    """As many requests stand in line as may."""
+    message = f"Too many requests wait for their turn already; the model is {model}."
+    return RequestError(
+        503,
+        "queue_full",
+        message,
+        ErrorType.SCHEDULING,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def queue_deadline_passed(seconds: float, retry_after_seconds: int) -> RequestError:
+    """The request's turn didn't come in time (routing spec 2.2, step 10)."""
+    message = (
+        f"Request processing timed out in queue: its turn did not come in {seconds:g} seconds."
+    )
+    return RequestError(
+        504,
+        "queue_deadline_passed",
         message,
         ErrorType.SCHEDULING,
         retry_after_seconds=retry_after_seconds,

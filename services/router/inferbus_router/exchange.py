@@ -5,16 +5,19 @@ the other half (`answering`). Invariant: a request is given to `answering` with 
 has to give back again booked in its account and its attempts.
 """
 
+from inferbus_router.access import find_rule
 from inferbus_router.answering import Answering
 from inferbus_router.attempts import Attempts
 from inferbus_router.body import RequestBody
-from inferbus_router.core import match_request
 from inferbus_router.endpoint import Endpoint
-from inferbus_router.errors import RequestError, hold_queue_full, model_not_found
+from inferbus_router.errors import RequestError, hold_queue_full
 from inferbus_router.fallback import Fallback
 from inferbus_router.fleet import ServerState
+from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
-from inferbus_router.record import Destination
+from inferbus_router.queue_ticket import Ticket
+from inferbus_router.sessions import session_of
+from inferbus_router.shared_limits import Answer
 from inferbus_router.table import Route, Rule
 from inferbus_router.unserved import unserved
 from inferbus_router.upstream_request import read_body
@@ -39,27 +42,45 @@ class Exchange(Answering):
         body = self._body = read_body(self._request)
         self._account.model = body.model
         route, rule = self._match()
-        if route.limit is not None:
-            self._reserve(route, now_ms)
+        account = self._account
+        if route.limit is None or account.reserve(route, body, now_ms, self._limit_answered):
+            self._place(route, rule, now_ms)
+
+    def _place(self, route: Route, rule: Rule, now_ms: int) -> None:
+        queues = self._router.queues
+        if queues is not None:
+            self._ticket = Ticket(
+                self._router, self._request, self._body, self._account, self._client, self
+            )
+            if not self._ticket.join(queues, route, rule, now_ms):
+                return
+        self._serve(route, rule, now_ms)
+
+    def turn_came(self, now_ms: int) -> None:
+        """It stood in line."""
+        try:
+            self._serve(*self._match(), now_ms)
+        except RequestError as error:
+            self.given_up(error)
+
+    def _serve(self, route: Route, rule: Rule, now_ms: int) -> None:
         state = self._router.fleet.draw(rule, now_ms)
         if state is None:
             self._hold(route, rule, now_ms)
         else:
             self._send(route, rule, state, now_ms)
 
-    def _reserve(self, route: Route, now_ms: int) -> None:
-        limiter = self._router.ledger.limiters.of(route)
-        body = self._body
-        self._account.destination = Destination(body.model, route.name)
-        if limiter is not None:
-            self._account.reserve(limiter, body.prompt_tokens, body.max_output_tokens, now_ms)
+    def _limit_answered(self, answer: Answer) -> None:
+        """Others share the limit, so that it had to be asked."""
+        try:
+            self._account.take(answer)
+            if not self._ended:
+                self._place(*self._match(), self._router.now_ms())
+        except RequestError as error:
+            self.given_up(error)
 
     def _match(self) -> tuple[Route, Rule]:
-        model = self._body.model
-        found = match_request(self._router.table, model, self._request.head)
-        if found is None:
-            raise model_not_found(model)
-        return found
+        return find_rule(self._router.table, self._body.model, self._request, self._client)
 
     def _send(self, route: Route, rule: Rule, state: ServerState[Endpoint], now_ms: int) -> None:
         if len(rule.servers) > 1:
@@ -79,7 +100,12 @@ class Exchange(Answering):
             payload = body.with_changes(plan.renamed, include_usage=False)
         if self._attempts is None:
             self._count(plan.first_byte_deadlines, now_ms)
-        attempts = self._attempts = Attempts(router, self, account, self._request, plan, payload)
+        ask = Ask(plan.destination.upstream_model, account.prompt_tokens, body)
+        ask.is_stream = body.stream
+        if (session := state.server.session) is not None:
+            ask.session = session_of(self._request, session.sources)
+        attempts = Attempts(router, self, account, self._request, plan, ask, payload)
+        self._attempts = attempts
         attempts.start(now_ms)
 
     # While the model has no replica.

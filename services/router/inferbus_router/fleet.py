@@ -4,12 +4,16 @@ Invariant: an endpoint that stays keeps its load, health and connections over an
 whichever servers name it; so does a rule its position in the cycle of its weights.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
-from inferbus_router.policy_choice import EndpointLoad, choose
+from inferbus_router.policy_affinity import Bindings
+from inferbus_router.policy_ask import Ask
+from inferbus_router.policy_choice import choose
+from inferbus_router.policy_load import EndpointLoad
+from inferbus_router.policy_prefixes import PrefixIndex
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
 
@@ -22,9 +26,17 @@ EndpointId = tuple[str, str, int, str]
 class ServerState(Generic[EndpointT]):
     """A model server and the endpoints that take requests for it."""
 
-    def __init__(self, server: Server, endpoints: tuple[EndpointT, ...]) -> None:
-        """`endpoints` are the server's, in their order."""
+    def __init__(
+        self,
+        server: Server,
+        endpoints: tuple[EndpointT, ...],
+        prefixes: PrefixIndex[EndpointLoad],
+        bindings: Bindings[EndpointT] | None = None,
+    ) -> None:
+        """`endpoints` are the server's, in their order; `bindings` those of its sessions."""
         self.server = server
+        self.bindings = bindings
+        self._prefixes = prefixes
         self.endpoints = endpoints
         self.candidates = tuple(
             endpoint
@@ -38,13 +50,28 @@ class ServerState(Generic[EndpointT]):
         """Whether an endpoint is ready that isn't left alone because it keeps failing."""
         return any(each.health.admits(now_ms) for each in self.candidates)
 
-    def choose(self, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
-        """The endpoint for the next request (`policy_choice`); None when none is ready."""
-        candidates = self.candidates
+    def choose(
+        self,
+        ask: Ask,
+        tried: Collection[EndpointT],
+        now_ms: int,
+        among: Sequence[EndpointT] | None = None,
+    ) -> EndpointT | None:
+        """The endpoint for the next request (`policy_choice`); None when none is ready.
+
+        `among`: only some of the candidates, where others have been ruled out.
+        """
+        candidates = self.candidates if among is None else among
+        if self.bindings is not None and ask.session is not None:
+            bound = self.bindings.endpoint(ask.session, candidates, tried, now_ms)
+            if bound is not None:
+                return bound
         if len(candidates) == 1:
             return candidates[0]
         self._turn += 1
-        return choose(candidates, self._turn, tried, now_ms)
+        if not ask.is_hashed:
+            ask.look_up(self._prefixes)
+        return choose(candidates, ask, tried, now_ms, self._turn)
 
 
 class Fleet(Generic[EndpointT]):
@@ -53,51 +80,85 @@ class Fleet(Generic[EndpointT]):
     def __init__(self, make_endpoint: Callable[[EndpointEntry, str], EndpointT]) -> None:
         """`make_endpoint` makes an endpoint of an entry and its server's protocol."""
         self._make_endpoint = make_endpoint
+        self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
+        self._uses: dict[EndpointId, int] = {}
+        """How many entries of servers name each endpoint."""
         self._servers: dict[ObjectKey, ServerState[EndpointT]] = {}
-        self._routes: tuple[Route, ...] = ()
         self._draws: dict[Rule, SmoothWeights] = {}
+        self._followed: object = None
+        """Identity of the table that was followed last."""
 
     def sync(self, table: RoutingTable) -> list[EndpointT]:
-        """Follow the table; returns the endpoints that are gone."""
-        if table.routes is not self._routes:
-            self._routes = table.routes
-            self._draws = {
-                rule: self._draws.get(rule) or SmoothWeights(rule.weights)
-                for route in table.routes
-                for rule in route.rules
-            }
-        earlier = self._servers
-        self._servers = {
-            key: self._state(earlier.get(key), server) for key, server in table.servers.items()
-        }
-        return self._take_gone()
+        """Follow the table; returns the endpoints that are gone.
 
-    def _state(
-        self, known: ServerState[EndpointT] | None, server: Server
-    ) -> ServerState[EndpointT]:
+        Costs as much as what changed, where the table was made from the one followed last.
+        """
+        if table.change.base is self._followed:
+            gone, new, servers = table.change.gone, table.change.new, table.change.servers
+            self._follow_routes(gone, new)
+        else:
+            servers = tuple(self._servers.keys() | table.servers.keys())
+            kept = {rule: None for route in table.routes for rule in route.rules}
+            self._draws = {rule: self._draws[rule] for rule in self._draws.keys() & kept}
+            self._follow_routes((), table.routes)
+        self._followed = table.identity
+        unused: dict[EndpointId, None] = {}
+        for key in servers:
+            self._follow_server(key, table.servers.get(key), unused)
+        return [self._dropped(key) for key in unused if not self._uses.get(key)]
+
+    def _follow_routes(self, gone: Iterable[Route], new: Iterable[Route]) -> None:
+        for route in gone:
+            for rule in route.rules:
+                del self._draws[rule]
+        for route in new:
+            for rule in route.rules:
+                self._draws.setdefault(rule, SmoothWeights(rule.weights))
+
+    def _follow_server(
+        self, key: ObjectKey, server: Server | None, unused: dict[EndpointId, None]
+    ) -> None:
+        """Notes in `unused` the endpoints that nobody names for the moment."""
+        known = self._servers.pop(key, None)
         if known is not None and known.server is server:
-            return known
-        endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        return ServerState(server, endpoints)
+            self._servers[key] = known
+            return
+        if server is not None:
+            endpoints = tuple(self._used(entry, server.protocol) for entry in server.endpoints)
+            bindings = _bindings(known, server)
+            self._servers[key] = ServerState(server, endpoints, self.prefixes, bindings)
+        if known is not None:
+            for entry in known.server.endpoints:
+                self._release(_endpoint_id(entry, known.server.protocol), unused)
 
-    def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
-        key = (entry.pod, entry.address, entry.port, protocol)
+    def _used(self, entry: EndpointEntry, protocol: str) -> EndpointT:
+        key = _endpoint_id(entry, protocol)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
             endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
+            endpoint.prefixes = self.prefixes
+        self._uses[key] = self._uses.get(key, 0) + 1
         return endpoint
 
-    def _take_gone(self) -> list[EndpointT]:
-        used = {endpoint for state in self._servers.values() for endpoint in state.endpoints}
-        gone = {key: each for key, each in self._endpoints.items() if each not in used}
-        for key in gone:
-            del self._endpoints[key]
-        return list(gone.values())
+    def _release(self, key: EndpointId, unused: dict[EndpointId, None]) -> None:
+        self._uses[key] -= 1
+        if not self._uses[key]:
+            del self._uses[key]
+            unused[key] = None
+
+    def _dropped(self, key: EndpointId) -> EndpointT:
+        endpoint = self._endpoints.pop(key)
+        self.prefixes.drop(endpoint)
+        return endpoint
 
     def endpoints(self) -> list[EndpointT]:
         """All that the table names."""
         return list(self._endpoints.values())
+
+    def servers(self) -> list[ServerState[EndpointT]]:
+        """All that the table names."""
+        return list(self._servers.values())
 
     def server(self, key: ObjectKey) -> ServerState[EndpointT] | None:
         """The state of a server; None where the table has none of that name."""
@@ -138,3 +199,17 @@ class Fleet(Generic[EndpointT]):
             if weight and state is not None and state.server.target:
                 return state
         return None
+
+
+def _bindings(known: ServerState[EndpointT] | None, server: Server) -> Bindings[EndpointT] | None:
+    """Those that the server had, unless it is told otherwise now."""
+    if server.session is None:
+        return None
+    ttl_ms = server.session.seconds * 1000
+    if known is not None and known.bindings is not None and known.bindings.ttl_ms == ttl_ms:
+        return known.bindings
+    return Bindings(ttl_ms)
+
+
+def _endpoint_id(entry: EndpointEntry, protocol: str) -> EndpointId:
+    return (entry.pod, entry.address, entry.port, protocol)

@@ -43,6 +43,10 @@ class FormBody:
         self.max_output_tokens: int | None = None
         self.prompt_tokens = 0
 
+    def prompt_bytes(self) -> bytes:
+        """See `RequestBody`; sound and pictures have no prefix worth keeping."""
+        return b""
+
     def with_changes(self, model: str | None, include_usage: bool) -> bytes:
         """See `RequestBody`; a form has no stream options, so usage is never asked for."""
         del include_usage

@@ -17,11 +17,17 @@ from inferbus_router.traffic import Traffic, path_label
 class Ledger:
     """The books of one router."""
 
-    def __init__(self, router: str, now_ms: int, log: Callable[[RequestRecord], None]) -> None:
+    def __init__(
+        self,
+        router: str,
+        now_ms: int,
+        log: Callable[[RequestRecord], None],
+        limiters: Limiters,
+    ) -> None:
         """`router` is its name in demand; `log` gets every record that has ended."""
         self.traffic = Traffic()
         self.demand = DemandAccumulator(router, now_ms)
-        self.limiters = Limiters()
+        self.limiters = limiters
         self.log = log
         self._scales: dict[str, TokenScale] = {}
 
@@ -39,12 +45,14 @@ class Ledger:
         outcome.count(record.ended_ms - record.arrived_ms, 0, 0)
         self.log(record)
 
-    def follow(self, earlier: RoutingTable, table: RoutingTable, now_ms: int) -> None:
+    def follow(self, table: RoutingTable, now_ms: int) -> None:
         """Keep limits and counters of the routes that there are now."""
         self.limiters.sync(table.routes, now_ms)
-        left = {route.name for route in table.routes}
-        self.traffic.forget_routes({route.name for route in earlier.routes} - left)
-        gone = set(earlier.indexes.names) - set(table.indexes.names)
-        self.traffic.forget_models(gone)
-        for model in gone:
+        gone, new = table.change.gone, table.change.new
+        self.traffic.forget_routes({route.name for route in gone} - {route.name for route in new})
+        names = {name for route in gone for name in route.names if name}
+        models = names - table.indexes.names.keys()
+        if models:
+            self.traffic.forget_models(models)
+        for model in models:
             self._scales.pop(model, None)

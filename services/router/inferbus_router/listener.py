@@ -7,6 +7,7 @@ while its client may still be served, until the grace period is over.
 import asyncio
 import errno
 import socket
+import ssl
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_router.request import RequestIds
@@ -29,6 +30,8 @@ class Listener:
         self.max_head_bytes = settings.max_head_bytes
         self.max_body_bytes = settings.max_body_bytes
         self._backlog = settings.backlog
+        self._handshake_seconds = settings.head_timeout_seconds
+        self._closing_seconds = settings.closing_timeout_seconds
         self._loop = asyncio.get_running_loop()
         self._keeper = Timekeeper(self.now_ms)
         self.head_deadlines = self._deadlines(settings.head_timeout_seconds)
@@ -51,6 +54,8 @@ class Listener:
     def opened(self, connection: ServerProtocol) -> None:
         """A client connected."""
         self._connections.add(connection)
+        if self.closes_idle:
+            connection.close()
 
     def closed(self, connection: ServerProtocol) -> None:
         """A connection is gone."""
@@ -70,10 +75,17 @@ class Listener:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    async def open(self, listening: socket.socket) -> None:
-        """Accept connections; the socket is closed with the listener."""
+    async def open(self, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        """Accept connections, over TLS where a context is given; the socket is closed with the
+        listener.
+        """
         self._server = await self._loop.create_server(
-            lambda: ServerProtocol(self), sock=listening, backlog=self._backlog
+            lambda: ServerProtocol(self),
+            sock=listening,
+            backlog=self._backlog,
+            ssl=tls,
+            ssl_handshake_timeout=self._handshake_seconds if tls else None,
+            ssl_shutdown_timeout=self._closing_seconds if tls else None,
         )
 
     async def drain(self, linger_seconds: float, grace_seconds: float) -> None:

@@ -18,6 +18,7 @@ from inferbus_contracts.services import Service
 from inferbus_router.adapters_bus import BusTable, Sayings
 from inferbus_router.adapters_static import StaticTable
 from inferbus_router.ports import DemandSink, SilentDemandSink, TableSource
+from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.settings import RouterSettings
 from inferbus_router.wiring import RunningRouter, start_router
 from inferbus_shared.bus.bus import Bus
@@ -82,7 +83,8 @@ async def route_by(
     stop: asyncio.Event,
 ) -> None:
     """Route by the source's table until told to stop, then drain; fails when the source does."""
-    running = await start_router(settings, clock, bus.instance, sink)
+    queues = load_settings(QueueSettings)
+    running = await start_router(settings, clock, bus.instance, sink, queues)
     feeding = asyncio.ensure_future(source.run(running.router))
     stopped = asyncio.ensure_future(stop.wait())
     ready = asyncio.ensure_future(running.router.ready.wait())
@@ -106,6 +108,11 @@ async def _accept(running: RunningRouter) -> None:
         running.listener.port,
         running.admin.port,
     )
+    spare_the_table()
+
+
+def spare_the_table() -> None:
+    """Collect garbage seldom, and never look at what is there now: the table above all."""
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
 

@@ -1,12 +1,13 @@
-"""How requests for one model on one path are served by one server: worked out once per table.
+"""How requests for one model on one path are served by one server: worked out once per change.
 
 Most requests have one of few plans, so that what follows from the table alone need not be worked
-out for each. Invariant: a plan is made under one table and given to no request that arrives under
-another.
+out for each. Invariant: a plan is given to no request that arrives when its route or its server is
+another than the one it was made with.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from inferbus_contracts.keys import ObjectKey
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.fleet import ServerState
 from inferbus_router.ledger import Ledger
@@ -16,6 +17,8 @@ from inferbus_router.timekeeper import Deadlines
 from inferbus_router.traffic import path_label
 from inferbus_router.waiting import TimedRequest, TimedTry
 
+ANY_MODEL = "unknown"
+"""Stands in the books for whatever model is asked for through an HTTPRoute (routing spec 2.2)."""
 _PATHS_WITH_STREAM_OPTIONS = frozenset({"/v1/chat/completions", "/v1/completions"})
 
 
@@ -55,6 +58,9 @@ class Plan:
         """Where demand is added up; None where no scale target stands behind the server."""
 
 
+_PlanKey = tuple[Route, ServerState[Endpoint], str, str]
+
+
 class Plans:
     """The plans under the current table."""
 
@@ -68,10 +74,17 @@ class Plans:
         self._ledger = ledger
         self._first_byte_deadlines = first_byte_deadlines
         self._try_deadlines = try_deadlines
-        self._plans: dict[tuple[Route, ServerState[Endpoint], str, str], Plan] = {}
+        self._plans: dict[_PlanKey, Plan] = {}
+        self._of_route: dict[ObjectKey, set[_PlanKey]] = {}
+        self._of_server: dict[ObjectKey, set[_PlanKey]] = {}
 
     def find(self, route: Route, state: ServerState[Endpoint], model: str, path: str) -> Plan:
-        """The plan for a request; `model` is a name that the route serves."""
+        """The plan for a request; `model` is a name that the route serves.
+
+        An HTTPRoute serves any, and clients must not make the books grow by making names up.
+        """
+        if route.is_http:
+            model = ANY_MODEL
         key = (route, state, model, path)
         plan = self._plans.get(key)
         if plan is None:
@@ -79,9 +92,37 @@ class Plans:
             each_try = self._try_deadlines(state.server.try_timeout_ms)
             plan = Plan(route, state, model, path, self._ledger, first_byte, each_try)
             if plan.path_label == path:
-                self._plans[key] = plan
+                self._keep(key, plan)
         return plan
 
+    def _keep(self, key: _PlanKey, plan: Plan) -> None:
+        self._plans[key] = plan
+        self._of_route.setdefault(key[0].key, set()).add(key)
+        self._of_server.setdefault(key[1].server.key, set()).add(key)
+
     def forget(self) -> None:
-        """There is another table."""
+        """There is another table altogether."""
         self._plans.clear()
+        self._of_route.clear()
+        self._of_server.clear()
+
+    def forget_some(self, routes: Iterable[ObjectKey], servers: Iterable[ObjectKey]) -> None:
+        """These routes and servers are others now; the plans of all others stay."""
+        for owner in routes:
+            self._drop(self._of_route.pop(owner, ()))
+        for owner in servers:
+            self._drop(self._of_server.pop(owner, ()))
+
+    def _drop(self, keys: Iterable[_PlanKey]) -> None:
+        for key in tuple(keys):
+            del self._plans[key]
+            _discard(self._of_route, key[0].key, key)
+            _discard(self._of_server, key[1].server.key, key)
+
+
+def _discard(index: dict[ObjectKey, set[_PlanKey]], owner: ObjectKey, key: _PlanKey) -> None:
+    keys = index.get(owner)
+    if keys is not None:
+        keys.discard(key)
+        if not keys:
+            del index[owner]

@@ -19,7 +19,16 @@ class TableSink(Protocol):
     """The router, as a source of tables sees it."""
 
     def apply(self, parts: Parts) -> None:
-        """Serve by these parts from now on, all of them at once."""
+        """Serve by these parts too from now on, all of them at once."""
+        ...
+
+    def replace(self, parts: Parts) -> None:
+        """Serve by these parts alone from now on, whatever their revisions."""
+        ...
+
+    @property
+    def table_digest(self) -> str:
+        """Digest over the parts that are served by, as `RoutePublished` defines it."""
         ...
 
     def snapshot_ended(self) -> None:

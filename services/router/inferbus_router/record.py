@@ -6,7 +6,7 @@ milliseconds of virtual time, 0 where the moment never came.
 
 from typing import NamedTuple
 
-from inferbus_router.errors import ErrorType, RequestError
+from inferbus_router.errors import UPSTREAM_ERRORS, ErrorType, RequestError
 from inferbus_router.request import Request
 
 CLIENT_CLOSED = 499
@@ -49,6 +49,10 @@ class RequestRecord:
     model = ""
     """As the client named it, whether there is such a model or not."""
     destination = NOWHERE
+    gateway = ""
+    http_route = ""
+    inference_pool = ""
+    """`namespace/name` of the Gateway API objects that led there, where any did."""
     pod = ""
     upstream_status = 0
     attempts = 0
@@ -66,6 +70,13 @@ class RequestRecord:
         """`request` is None where not even its head could be read."""
         self.request = request
         self.arrived_ms = arrived_ms
+
+    @property
+    def error_origin(self) -> str:
+        """`upstream` where an engine failed or refused, `router` otherwise; empty without error."""
+        if self.error_type is None:
+            return ""
+        return "upstream" if self.error_type in UPSTREAM_ERRORS else "router"
 
     def fail(self, error: RequestError) -> None:
         """It ends with this error."""

@@ -2,13 +2,15 @@
 
 Invariant: `read_head` accepts a head only where every HTTP implementation understands it alike
 (RFC 9112, section 11: request smuggling), and what it marks for forwarding holds nothing that
-concerns only the connection with the client.
+concerns only the connection with the client, nor what it proves to the router who it is.
 """
 
 import os
-from typing import Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from inferbus_router.errors import (
+    RequestError,
     expectation_failed,
     malformed_request,
     unsupported_encoding,
@@ -22,16 +24,19 @@ from inferbus_router.heads import (
     header_lines,
     without_headers,
 )
+from inferbus_router.policy_trace_context import Trace
 
 _CUTTER = cutter(
     HOP_BY_HOP
     | {
         b"accept-encoding",
+        b"authorization",
         b"content-encoding",
         b"content-length",
         b"content-type",
         b"expect",
         b"host",
+        b"x-api-key",
         b"x-request-id",
     }
 )
@@ -52,6 +57,12 @@ class RequestHead:
     expects_continue = False
     request_id = b""
     """The client's own; empty where it brings none that is usable."""
+    authorization = b""
+    """The value of Authorization; several are joined, which no scheme allows."""
+    api_key = b""
+    """The value of X-API-Key, likewise."""
+    credentials = b""
+    """The header lines of both, each behind its line end."""
     forwarded = b""
     """The header lines that go upstream as they came, each behind its line end."""
 
@@ -77,11 +88,39 @@ class RequestHead:
         return other
 
 
+class Refusal(NamedTuple):
+    """Why a request is not served, and by which routes it is all the same."""
+
+    error: RequestError
+    exceptions: frozenset[str | None]
+    """What such a route says about authentication; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What an engine is asked for in place of what the client asked for."""
+
+    target: bytes
+    """Path and query."""
+    host: bytes
+    """Empty: the endpoint's own."""
+
+
 class Request:
     """A request; its body is there when it is complete."""
 
     body = b""
+    rewritten: Rewritten | None = None
+    """What the rule that serves it makes of it; None: nothing."""
     was_told_to_go_on = False
+    trace: Trace | None = None
+    """What its spans hang on; None where nobody traces."""
+    principal = ""
+    """Who sends it, as far as the router has checked that; empty: nobody in particular."""
+    refusal: Refusal | None = None
+    """Why most routes don't serve it (`access`)."""
+    credentials = b""
+    """Header lines for the engine to check, each behind its line end (routing spec, defect 32)."""
 
     def __init__(self, head: RequestHead, keep_alive: bool) -> None:
         self.head = head
@@ -143,6 +182,12 @@ def _read_special(read: RequestHead, name: bytes, value: bytes) -> None:
     if name == b"x-request-id":
         if not read.request_id and is_usable_id(value):
             read.request_id = value
+    elif name == b"authorization":
+        read.authorization = _joined(read.authorization, value)
+        read.credentials += b"\r\nauthorization: " + value
+    elif name == b"x-api-key":
+        read.api_key = _joined(read.api_key, value)
+        read.credentials += b"\r\nx-api-key: " + value
     elif name == b"transfer-encoding":
         if not read.minor_version:
             raise malformed_request("HTTP/1.0 has no transfer codings")
@@ -155,6 +200,11 @@ def _read_special(read: RequestHead, name: bytes, value: bytes) -> None:
         read.expects_continue = bool(read.minor_version)
     elif name == b"content-encoding" and value.lower() != b"identity":
         raise unsupported_encoding(value.decode("latin-1"))
+
+
+def _joined(one: bytes, two: bytes) -> bytes:
+    """The value of a header that came again (RFC 9110, 5.3)."""
+    return one + b", " + two if one else two
 
 
 def _origin_form(target: bytes) -> bytes:

@@ -16,6 +16,7 @@ from inferbus_router.errors import (
     unknown_path,
 )
 from inferbus_router.exchange import Exchange
+from inferbus_router.gateway_matching import MODEL_PATHS, is_routed
 from inferbus_router.http_messages import Page
 from inferbus_router.ledger import Ledger
 from inferbus_router.pages import message_page, model_page, models_page
@@ -24,6 +25,7 @@ from inferbus_router.record import RequestRecord
 from inferbus_router.request import Request
 from inferbus_router.server_protocol import RunningRequest, ServerProtocol
 from inferbus_router.state import RouterState
+from inferbus_router.table import RoutingTable
 
 _LEAST_TICK_SECONDS = 0.01
 _READ = (b"GET", b"HEAD")
@@ -54,11 +56,24 @@ class Router:
     def handle(self, client: ServerProtocol, request: Request) -> RunningRequest | None:
         """Serve a request; None where it is answered already."""
         head = request.head
-        if head.method == b"POST" and head.path.startswith("/v1/"):
+        state = self.state
+        access = state.access
+        if access.is_needed and (refusal := access.refusal(request)) is not None:
+            self._refuse(client, request, refusal)
+            return None
+        if head.method == b"POST" and (
+            head.path.startswith(MODEL_PATHS) or is_routed(state.table, head, client)
+        ):
+            if state.tracer is not None:
+                state.tracer.begin(request)
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)
         return None
+
+    def _refuse(self, client: ServerProtocol, request: Request, error: RequestError) -> None:
+        self.refused(request, error)
+        client.answer(request, self.state.page_of(error, request.head))
 
     def _answer(self, client: ServerProtocol, request: Request) -> None:
         record = RequestRecord(request, self.state.now_ms())
@@ -116,16 +131,37 @@ class Router:
     # Tables.
 
     def apply(self, parts: Parts) -> None:
-        """Serve by these parts from now on."""
-        state = self.state
-        earlier = state.table
-        state.table = earlier.with_parts(parts)
-        for endpoint in state.fleet.sync(state.table):
+        """Serve by these parts too from now on."""
+        self._serve_by(self.state.table.with_parts(parts))
+
+    def replace(self, parts: Parts) -> None:
+        """Serve by these parts alone from now on."""
+        self._serve_by(self.state.table.replaced_by(parts))
+
+    @property
+    def table_digest(self) -> str:
+        """Digest over the parts that are served by."""
+        return self.state.table.digest
+
+    def _serve_by(self, table: RoutingTable) -> None:
+        state, earlier = self.state, self.state.table
+        state.table = table
+        gone = state.fleet.sync(table)
+        for endpoint in gone:
             endpoint.retire()
-        state.plans.forget()
-        self.ledger.demand.forget_idle()
-        if state.table.routes is not earlier.routes:
-            self.ledger.follow(earlier, state.table, state.now_ms())
+        state.on_table(gone)
+        if table.has_lost_names(earlier):
+            state.plans.forget()
+            self.ledger.demand.forget_idle()
+        else:
+            state.plans.forget_some(
+                (route.key for route in table.change.gone), table.change.servers
+            )
+        if table.change.has_routes:
+            self.ledger.follow(table, state.now_ms())
+            state.access.follow(table)
+            if state.queues is not None:
+                state.queues.follow(table.indexes.names)
         for held in state.hold.items():
             held.table_changed()
 

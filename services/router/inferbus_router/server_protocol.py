@@ -98,6 +98,12 @@ class ServerProtocol(asyncio.Protocol):
         """Whether the response to a request should promise another one on this connection."""
         return request.keep_alive and not self._shared.draining
 
+    @property
+    def local_port(self) -> int:
+        """Where the client connected; 0 once it has left."""
+        address = self._transport.get_extra_info("sockname") if self._transport else None
+        return int(address[1]) if address else 0
+
     def write(self, data: bytes) -> None:
         """Send a part of the response."""
         if self._transport is not None:
@@ -262,7 +268,8 @@ class ServerProtocol(asyncio.Protocol):
         self._shared.handler.refused(request, error)
         self.write(error_page(error).encoded(False, request.request_id if request else b""))
         if self._transport is not None:
-            self._transport.write_eof()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
             if self._paused:
                 self._transport.resume_reading()
             self._count(self._shared.closing_deadlines)

@@ -7,6 +7,7 @@ together: both are of the newest parts.
 from collections.abc import Callable
 
 from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.access import AccessControl
 from inferbus_router.cors import cross_origin
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
 from inferbus_router.errors import RequestError
@@ -16,10 +17,14 @@ from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plans
 from inferbus_router.policy_hold import HoldQueue
 from inferbus_router.policy_retry import RetryBudget
+from inferbus_router.queue_settings import QueueSettings
+from inferbus_router.queues import make_queues
 from inferbus_router.request import RequestHead
+from inferbus_router.scheduler import Scheduler
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
+from inferbus_router.tracing import Tracer
 from inferbus_router.waiting import TimedRequest, TimedTry
 
 
@@ -33,6 +38,8 @@ class RouterState:
         now_ms: Callable[[], int],
         rate: float,
         connections: ConnectionSettings,
+        access: AccessControl,
+        queues: QueueSettings | None = None,
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
@@ -42,7 +49,14 @@ class RouterState:
         self.settings = settings
         self.on_held: Callable[[], None] = lambda: None
         """Called when a request begins to wait."""
+        self.on_table: Callable[[list[Endpoint]], None] = lambda gone: None
+        """Called behind every table, with the endpoints that it doesn't name any more."""
+        self.tracer: Tracer | None = None
+        """None: nobody traces."""
+        self.scheduler: Scheduler | None = None
+        """None: endpoints are chosen by the default rule."""
         self.ledger = ledger
+        self.access = access
         self.now_ms = now_ms
         self.rate = rate
         self.table = RoutingTable()
@@ -54,6 +68,8 @@ class RouterState:
         )
         self.cors = cross_origin(settings.cors_origins)
         self._keeper = Timekeeper(now_ms, rate)
+        self.queues = make_queues(queues, self._keeper) if queues is not None else None
+        """Where requests wait for their turn; None where there is no order but arrival."""
         self._first_byte: dict[int, Deadlines[TimedRequest]] = {}
         self._each_try: dict[int, Deadlines[TimedTry]] = {}
         self.hold_deadlines = self._deadlines(settings.hold_deadline_seconds * 1000)
@@ -90,6 +106,8 @@ class RouterState:
     def stop(self) -> None:
         """Let go of timers and connections."""
         self._keeper.stop()
+        self.access.stop()
+        self.ledger.limiters.stop()
         for endpoint in self.fleet.endpoints():
             endpoint.retire()
 

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from inferbus_router.policy_retry import Failure
 from inferbus_router.relay import ResponseHead
 from inferbus_router.response_reader import ResponseReader
+from inferbus_router.upstream_tls import PeerTls
 
 
 class ResponseReceiver(Protocol):
@@ -50,8 +51,10 @@ class UpstreamProtocol(asyncio.Protocol):
     _silent = True
     """Nothing of the awaited response has come."""
 
-    def __init__(self, owner: ConnectionOwner) -> None:
+    def __init__(self, owner: ConnectionOwner, tls: PeerTls | None = None) -> None:
+        """`tls` is what the connection was opened with."""
         self._owner = owner
+        self._tls = tls
 
     # What exchanges and pools do.
 
@@ -121,6 +124,8 @@ class UpstreamProtocol(asyncio.Protocol):
 
     def _give_back(self, usable: bool) -> None:
         self._receiver = None
+        if self._tls is not None and not self._used and self._transport is not None:
+            self._tls.remember(self._transport)
         self._used = True
         self._reader.begin()
         if usable:

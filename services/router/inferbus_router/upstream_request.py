@@ -1,7 +1,8 @@
 """The request as an engine gets it.
 
-Invariant: the engine gets the client's bytes, but for the hop-by-hop headers, the model name where
-the model server has another one, and the wish for usage in a stream whose client didn't ask for it.
+Invariant: the engine gets the client's bytes, but for the hop-by-hop headers, the credentials that
+are meant for the router, the model name where the model server has another one, and the wish for
+usage in a stream whose client didn't ask for it.
 """
 
 from inferbus_router.body import JsonBody, RequestBody
@@ -24,10 +25,15 @@ def read_body(request: Request) -> RequestBody:
 
 def upstream_request(request: Request, payload: bytes, host: bytes) -> tuple[bytes, ...]:
     """The pieces to write, one after the other, to the endpoint of that name."""
-    head = b"%b %b HTTP/1.1%b\r\nhost: %b\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (
+    trace = request.trace
+    target = request.head.target
+    if request.rewritten is not None:
+        target, host = request.rewritten.target, request.rewritten.host or host
+    head = b"%b %b HTTP/1.1%b%b\r\nhost: %b\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (
         request.head.method,
-        request.head.target,
-        request.head.forwarded,
+        target,
+        request.head.forwarded if trace is None else trace.forwarded,
+        request.credentials,
         host,
         request.request_id,
         len(payload),

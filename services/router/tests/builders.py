@@ -5,12 +5,17 @@ from typing import Any
 
 from inferbus_contracts.events.route import (
     EndpointEntry,
+    GatewayEntry,
+    HttpMatch,
+    ListenerEntry,
     MatchRule,
+    ParentEntry,
     RouteEntry,
     RuleEntry,
     ServerEntry,
     StringRule,
     TargetShare,
+    UrlRewrite,
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
@@ -56,7 +61,50 @@ def route(*rules: RuleEntry, model: str = "m", **fields: Any) -> RouteEntry:
     return RouteEntry(model_name=model, rules=list(rules) or [rule("ms")], **fields)
 
 
-Entries = Mapping[ObjectKey, RouteEntry | ServerEntry]
+Entries = Mapping[ObjectKey, RouteEntry | ServerEntry | GatewayEntry]
+
+
+def pool_key(name: str) -> ObjectKey:
+    """The key of an InferencePool in the tests' namespace."""
+    return ObjectKey("InferencePool", NAMESPACE, name)
+
+
+def http_route_key(name: str) -> ObjectKey:
+    """The key of an HTTPRoute in the tests' namespace."""
+    return ObjectKey("HTTPRoute", NAMESPACE, name)
+
+
+def gateway_key(name: str, namespace: str = NAMESPACE) -> ObjectKey:
+    """The key of a Gateway."""
+    return ObjectKey("Gateway", namespace, name)
+
+
+def http_rule(
+    *pools: str | tuple[str, int], rewrite: UrlRewrite | None = None, **match: Any
+) -> RuleEntry:
+    """A rule of an HTTPRoute with one match."""
+    shares = [pool if isinstance(pool, tuple) else (pool, 1) for pool in pools]
+    return RuleEntry(
+        targets=[TargetShare(server=str(pool_key(name)), weight=weight) for name, weight in shares],
+        http=[HttpMatch(**match)],
+        rewrite=rewrite,
+    )
+
+
+def http_route(*rules: RuleEntry, gateway: str = "g", **fields: Any) -> RouteEntry:
+    """An HTTPRoute, attached to all of a Gateway of the tests' namespace."""
+    parents = [ParentEntry(gateway=str(gateway_key(gateway)))]
+    return RouteEntry(**{"rules": list(rules), "parents": parents} | fields)
+
+
+def gateway(*listeners: ListenerEntry) -> GatewayEntry:
+    """A Gateway."""
+    return GatewayEntry(listeners=list(listeners))
+
+
+def listener(port: int = 8080, name: str = "default", hostname: str = "") -> ListenerEntry:
+    """A listener."""
+    return ListenerEntry(name=name, port=port, hostname=hostname)
 
 
 def table_of(entries: Entries) -> RoutingTable:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -70,9 +71,11 @@ class Client:
         self.writer = writer
 
     @classmethod
-    async def connect(cls, port: int, limit: int = 1 << 20) -> Self:
+    async def connect(
+        cls, port: int, limit: int = 1 << 20, tls: ssl.SSLContext | None = None
+    ) -> Self:
         """Connect; `limit` bounds what is buffered before the client is slow."""
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=limit))
+        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=limit, ssl=tls))
 
     async def send(self, data: bytes) -> None:
         """Send bytes, whatever they are."""

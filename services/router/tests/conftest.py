@@ -1,8 +1,10 @@
 """Routers in the test's own event loop, with real engines and real clients around them."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from inferbus_contracts.events.demand import DemandObserved, DemandPending, Dema
 from inferbus_contracts.events.route import EndpointEntry, RouteEntry, ServerEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
+from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.settings import RouterSettings
 from inferbus_router.wiring import RunningRouter, start_router
 from inferbus_shared.clock import Clock, SystemClock
@@ -19,6 +22,7 @@ from services.router.tests.builders import route, route_key, server, server_key
 from services.router.tests.client import Client
 from services.router.tests.engine import Engine, Script, answers, running_engine
 from services.router.tests.engines_that_fail import refusing_port
+from services.router.tests.named_fleet import QUICK, Fleet, StartFleet
 from tests.support.eventually import eventually
 
 
@@ -89,9 +93,11 @@ class RouterUnderTest:
             {route_key("r"): route(model=model), server_key("ms"): server(*endpoints, **fields)}
         )
 
-    async def client(self, port: int | None = None, limit: int = 1 << 20) -> Client:
+    async def client(
+        self, port: int | None = None, limit: int = 1 << 20, tls: ssl.SSLContext | None = None
+    ) -> Client:
         """A connection, closed at the end of the test."""
-        client = await Client.connect(port or self.port, limit)
+        client = await Client.connect(port or self.port, limit, tls)
         self._clients.append(client)
         return client
 
@@ -111,6 +117,9 @@ class RouterUnderTest:
         state = self.running.router.state
         await eventually(lambda: state.ledger.traffic.active_requests == 0)
         assert len(state.hold) == 0
+        if state.queues is not None:
+            assert len(state.queues) == 0
+            assert not any(line.running for line in state.queues.lines.values())
         for traffic in state.ledger.traffic.destinations():
             assert traffic.active == 0, traffic.labels
         for model, traffic_of_model in state.ledger.traffic.models.items():
@@ -139,11 +148,13 @@ async def start_router_under_test() -> AsyncIterator[StartRouter]:
     """Starts routers; they are stopped at the end of the test."""
     started: list[RouterUnderTest] = []
 
-    async def start(clock: Clock | None = None, **settings: Any) -> RouterUnderTest:
+    async def start(
+        clock: Clock | None = None, queues: QueueSettings | None = None, **settings: Any
+    ) -> RouterUnderTest:
         defaults = {"port": 0, "http_port": 0, "access_log": "off", "drain_linger_seconds": 0}
         known = RouterSettings(**defaults | {"grace_seconds": 0} | settings)
         demand = RecordedDemand()
-        running = await start_router(known, clock or SystemClock(), "router-1", demand)
+        running = await start_router(known, clock or SystemClock(), "router-1", demand, queues)
         await running.accept()
         started.append(RouterUnderTest(running, demand))
         return started[-1]
@@ -172,7 +183,31 @@ async def start_engine() -> AsyncIterator[StartEngine]:
     """Starts engines; they are stopped at the end of the test."""
     async with AsyncExitStack() as stack:
 
-        async def start(script: Script = answers, port: int = 0) -> Engine:
-            return await stack.enter_async_context(running_engine(script, port))
+        async def start(
+            script: Script = answers, port: int = 0, tls: ssl.SSLContext | None = None
+        ) -> Engine:
+            return await stack.enter_async_context(running_engine(script, port, tls))
 
         yield start
+
+
+@pytest.fixture
+def start_fleet(
+    tmp_path: Path, start_router_under_test: StartRouter, start_engine: StartEngine
+) -> StartFleet:
+    """Starts routers with a configuration file, and engines by their scripts behind them."""
+
+    async def start(configuration: str, *scripts: Any, **fields: Any) -> Fleet:
+        path = tmp_path / "routerConfiguration.yaml"
+        path.write_text(configuration)
+        router = await start_router_under_test(
+            configuration_file=path,
+            configuration_interval_seconds=QUICK,
+            engine_metrics_interval_seconds=QUICK,
+        )
+        engines = [await start_engine(script) for script in scripts]
+        fleet = Fleet(router, path, engines)
+        fleet.serve(*engines, **fields)
+        return fleet
+
+    return start

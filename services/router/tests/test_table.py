@@ -8,7 +8,9 @@ from inferbus_contracts.events.route import RouteEntry, RoutePublished, ServerEn
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.adapters_static import published
 from inferbus_router.core import match_request
-from inferbus_router.table import RoutingTable
+from inferbus_router.fleet import Fleet
+from inferbus_router.policy_choice import EndpointLoad
+from inferbus_router.table import RoutingTable, Rule
 from services.router.tests.builders import (
     endpoint,
     head_of,
@@ -127,3 +129,103 @@ def test_names_are_listed_once_and_sorted() -> None:
 
     assert list(table.indexes.names) == ["a", "b", "z"]
     assert table.indexes.names["b"].owned_by == "us"
+
+
+Step = dict[ObjectKey, RouteEntry | ServerEntry]
+
+PARTS: st.SearchStrategy[Step] = st.fixed_dictionaries(
+    {},
+    optional={
+        **{
+            route_key(name): st.builds(
+                lambda model, adapters, at, target: route(
+                    rule(target), model=model, adapters=adapters, created_at_ms=at
+                ),
+                st.sampled_from(["m", "n", ""]),
+                st.lists(st.sampled_from(["m", "la", "lb"]), max_size=2),
+                st.integers(0, 2),
+                st.sampled_from(["s", "t"]),
+            )
+            for name in ("a", "b", "c")
+        },
+        **{
+            server_key(name): st.builds(
+                lambda ports: server(*(endpoint(port) for port in ports)),
+                st.lists(st.integers(1, 4), max_size=3),
+            )
+            for name in ("s", "t")
+        },
+    },
+)
+
+
+def difference(before: Step, after: Step, revision: int) -> Messages:
+    """What a publisher says when one set of parts takes the place of the other."""
+    said = [pair for pair in published(after, revision) if before.get(pair[0]) != after[pair[0]]]
+    whole = published(after)[0][1].table_digest if after else digest([])
+    gone = RoutePublished(revision=revision, digest="", table_digest=whole, deleted=True)
+    return [*said, *((key, gone) for key in before.keys() - after.keys())]
+
+
+def shape(table: RoutingTable) -> dict[str, object]:
+    """What requests meet, whichever objects it is made of."""
+
+    def rules(candidates: object) -> object:
+        assert isinstance(candidates, tuple)
+        return [(each.name, one.servers) for each, one in candidates]
+
+    return {
+        "model": {name: rules(found) for name, found in table.indexes.by_model.items()},
+        "adapter": {name: rules(found) for name, found in table.indexes.by_adapter.items()},
+        "names": [(name, found.name) for name, found in table.indexes.names.items()],
+        "servers": {key: one.endpoints for key, one in table.servers.items()},
+        "digest": table.digest,
+    }
+
+
+@given(st.lists(PARTS, min_size=1, max_size=6))
+def test_however_a_table_came_about_it_is_the_table_of_its_parts(steps: list[Step]) -> None:
+    table, held = RoutingTable(), Step()
+    fleet: Fleet[EndpointLoad] = Fleet(lambda entry, protocol: EndpointLoad(entry.pod))
+    for revision, step in enumerate(steps, 1):
+        table = table.with_parts(difference(held, step, revision))
+        fleet.sync(table)
+        held = step
+        fresh = RoutingTable().with_parts(published(step))
+        assert shape(table) == shape(fresh)
+        pods = {entry.pod for one in fresh.servers.values() for entry in one.endpoints}
+        assert {each.pod for each in fleet.endpoints()} == pods
+        for each in table.routes:
+            for one in each.rules:
+                assert fleet.draw(one, 0) is (
+                    fleet.server(one.servers[0]) if _is_ready(one, table) else None
+                )
+
+
+def _is_ready(one: Rule, table: RoutingTable) -> bool:
+    found = table.servers.get(one.servers[0])
+    return found is not None and bool(found.endpoints)
+
+
+@given(PARTS, PARTS)
+def test_a_log_that_begins_anew_replaces_the_table_whatever_its_revisions(
+    before: Step, after: Step
+) -> None:
+    table = RoutingTable().with_parts(published(before, revision=900))
+    replaced = table.replaced_by(published(after, revision=1))
+
+    assert shape(replaced) == shape(RoutingTable().with_parts(published(after)))
+    assert replaced.revision == (1 if after else 0)
+
+
+def test_one_change_is_told_as_such() -> None:
+    table = table_of(ENTRIES)
+    after = table.with_parts(changed(server_key("ms"), server(endpoint(9000)), 2))
+
+    assert after.change.base is table.identity
+    assert after.change.servers == (server_key("ms"),)
+    assert not after.change.has_routes
+    after = after.with_parts(changed(route_key("a"), route(rule("other"), model="m"), 3))
+    assert [each.key for each in after.change.gone] == [route_key("a")]
+    assert [each.key for each in after.change.new] == [route_key("a")]
+    assert after.change.servers == ()

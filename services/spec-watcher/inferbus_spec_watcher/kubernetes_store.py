@@ -18,6 +18,7 @@ from inferbus_contracts.resources.kinds import (
     CONFIG_MAP,
     CORE_SERVICE,
     HORIZONTAL_POD_AUTOSCALER,
+    INGRESS_KINDS,
     KINDS,
     LEADER_WORKER_SET,
 )
@@ -36,8 +37,9 @@ FOLLOWED = (
     CORE_SERVICE,
     HORIZONTAL_POD_AUTOSCALER,
     LEADER_WORKER_SET,
+    *INGRESS_KINDS,
 )
-"""The platform's own kinds, and what becomes a child of them."""
+"""The platform's own kinds, what becomes a child of them, and what says how requests come in."""
 
 Listener = Callable[[ObjectKey], None]
 

@@ -7,7 +7,7 @@ ids and the causes copied from what it follows from.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
 import nats.errors
@@ -128,8 +128,13 @@ class Bus:
         *,
         kind: str = "*",
         namespace: str = "*",
+        on_restart: Callable[[], None] = lambda: None,
+        heartbeat_seconds: float | None = None,
     ) -> Follower:
-        """The events of a type; from the last of each key unless `start` says otherwise."""
+        """The events of a type; from the last of each key unless `start` says otherwise.
+
+        The last two are a `Follower`'s.
+        """
         stream: str = EVENTS[event_type].stream
         if start is None and stream == Stream.FACTS:
             stream = FACTS_LAST
@@ -138,6 +143,8 @@ class Bus:
             stream,
             wildcard(event_type, kind, namespace),
             start or Start.last_per_subject(),
+            on_restart=on_restart,
+            heartbeat_seconds=heartbeat_seconds,
         )
 
     async def events(self, follower: Follower) -> AsyncIterator[Received[EventData]]:

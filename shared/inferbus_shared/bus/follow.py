@@ -1,7 +1,8 @@
 """Following a stream from a chosen start, for ever, without gaps or repetitions.
 
-A follower is an ephemeral consumer that is rebuilt behind the last message seen whenever the server
-lost it (restart, long disconnect), and from the start when the stream itself was made anew. Folding
+A follower is an ordered consumer: an ephemeral one that is rebuilt behind the last message seen
+whenever the server lost it, a message of it is missing, or the connection was cut or silent, and
+from the start when the stream itself was made anew. Folding
 last-per-subject facts, watching a bucket, tapping history and replaying it are all this.
 """
 
@@ -71,13 +72,22 @@ class Follower:
         start: Start,
         *,
         on_restart: Callable[[], None] = lambda: None,
+        heartbeat_seconds: float | None = None,
     ) -> None:
-        """`on_restart` is called when everything will be delivered from the start again."""
+        """`on_restart` is called when everything will be delivered from the start again.
+
+        The server proves that often that it is still there (`pull.HEARTBEAT_SECONDS` unless told);
+        after 2.5 times as long without a sign the consumer is rebuilt.
+        """
         self._connection = connection
         self._stream = stream
         self._filter = filter_
         self._start = start
         self._on_restart = on_restart
+        self._heartbeat_seconds = heartbeat_seconds
+        self._poll: LongPoll | None = None
+        self._begin_anew = False
+        self._created = ""
         self._last_sequence = 0
         self._initial: int | None = None
         self._caught_up = asyncio.Event()
@@ -105,7 +115,8 @@ class Follower:
         """
         while True:
             consumer = await self._create()
-            poll = LongPoll(self._connection, self._stream, consumer, BATCH)
+            poll = self._poll = self._poll_of(consumer)
+            handed_out = 0
             try:
                 while True:
                     if self._initial is not None and self._initial <= 0:
@@ -113,6 +124,9 @@ class Follower:
                         if stop_when_caught_up:
                             return
                     message = delivered(await poll.next())
+                    handed_out += 1
+                    if message.consumer_sequence != handed_out:
+                        raise ConsumerGoneError("a message is missing")
                     if message.sequence <= self._last_sequence:
                         continue
                     yield message
@@ -126,13 +140,32 @@ class Follower:
             finally:
                 await poll.close()
 
+    def restart(self) -> None:
+        """Deliver everything from the start again, as soon as the server hands it out."""
+        self._begin_anew = True
+        if self._poll is not None:
+            self._poll.give_up()
+
+    def _poll_of(self, consumer: str) -> LongPoll:
+        return LongPoll(
+            self._connection,
+            self._stream,
+            consumer,
+            BATCH,
+            ordered=True,
+            heartbeat_seconds=self._heartbeat_seconds,
+        )
+
     async def _create(self) -> str:
         """A new consumer behind the last message seen; returns its name."""
         while True:
             name = f"{self._connection.service.value}-{secrets.token_hex(6)}"
             try:
-                last = await self._last_stored()
-                if last < self._last_sequence:
+                last, created = await self._stored()
+                is_another = self._created not in ("", created)
+                self._created = created
+                if is_another or last < self._last_sequence or self._begin_anew:
+                    self._begin_anew = False
                     self._last_sequence = 0
                     self._on_restart()
                 if self._start == Start.new() and self._initial is None:
@@ -156,9 +189,10 @@ class Follower:
                 return name
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _last_stored(self) -> int:
+    async def _stored(self) -> tuple[int, str]:
+        """The last sequence of the stream, and when it was made."""
         info = await api(self._connection, f"STREAM.INFO.{self._stream}")
-        return int(info["state"]["last_seq"])
+        return int(info["state"]["last_seq"]), str(info["created"])
 
     def _config(self, name: str) -> dict[str, Any]:
         return {

@@ -44,6 +44,8 @@ class Delivered:
     pending: int = 0
     """How many more the consumer has, as of this one."""
     deliveries: int = 1
+    consumer_sequence: int = 0
+    """Position among what its consumer handed out, from 1 on; 0 where there was no consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def delivered(message: Msg) -> Delivered:
         stamp_ms=round(metadata.timestamp.timestamp() * 1000),
         pending=metadata.num_pending,
         deliveries=metadata.num_delivered,
+        consumer_sequence=metadata.sequence.consumer,
     )
 
 

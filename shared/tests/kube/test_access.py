@@ -81,6 +81,37 @@ async def test_an_empty_token_file_is_told(tmp_path: Path, content: str) -> None
         await found.authorization()
 
 
+async def test_a_token_of_two_lines_is_told_without_showing_it(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\nX-Remote-User: admin")
+    found = await open_access(KubeSettings(server="http://h:1", token_file=token))
+    with pytest.raises(ProblemsError, match="isn't one line") as raised:
+        await found.authorization()
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("proxy", ["socks5://proxy:1", "proxy:3128", "http://"])
+async def test_a_proxy_that_cant_be_used_is_told(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+    found = await open_access(KubeSettings(server="https://h:1"))
+    with pytest.raises(ProblemsError, match="proxy-url"):
+        access.route_to(found)
+
+
+async def test_the_proxy_of_the_environment_is_used_unless_it_is_bypassed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "near")
+    far = access.route_to(await open_access(KubeSettings(server="https://far:1")))
+    near = access.route_to(await open_access(KubeSettings(server="https://near:1")))
+    assert (str(far.entry), str(near.entry)) == ("proxy:3128", "near:1")
+    assert far.is_tunnel
+
+
 async def test_neither_cluster_nor_address_is_told_with_what_to_set() -> None:
     with pytest.raises(ProblemsError, match="INFERBUS_KUBE_KUBECONFIG"):
         await open_access(KubeSettings(), {})

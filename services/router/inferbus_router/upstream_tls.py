@@ -1,0 +1,86 @@
+"""TLS to what requests are sent to: whom the router trusts, and what it keeps of each peer.
+
+Invariant: a peer is believed only with a certificate that a trusted authority signed for the name
+that was asked for, unless checking is switched off by name; sessions of one peer are offered to no
+other.
+"""
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import cast
+
+from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_router.settings import RouterSettings
+
+
+class PeerTls:
+    """TLS to one peer, which remembers its last session so that the next connection is cheaper.
+
+    Stands in for the `SSLContext` of a connection: event loops ask a context for nothing but
+    `wrap_bio`, and have no argument for a session (RFC 8446, 2.2).
+    """
+
+    def __init__(self, context: ssl.SSLContext, server_name: str) -> None:
+        """`server_name` is what the certificate must be made out for: a DNS name or an address."""
+        self.server_name = server_name
+        self._context = context
+        self._session: ssl.SSLSession | None = None
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For `create_connection`."""
+        return cast(ssl.SSLContext, self)
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+    ) -> ssl.SSLObject:
+        """One connection's TLS (`SSLContext.wrap_bio`)."""
+        return self._context.wrap_bio(
+            incoming, outgoing, server_side, server_hostname, self._session
+        )
+
+    def remember(self, transport: asyncio.BaseTransport) -> None:
+        """Offer the session of this connection, which has served a request, to the next one."""
+        wrapped: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        if wrapped is not None and (session := wrapped.session) is not None:
+            self._session = session
+
+
+class UpstreamTls:
+    """How the router speaks TLS to all its peers."""
+
+    def __init__(self, settings: RouterSettings) -> None:
+        """Raises `ProblemsError` where the trusted certificates can't be read."""
+        self._endpoints = _context(settings.upstream_ca_file, settings.upstream_tls_verify)
+        self._endpoint_name = settings.upstream_server_name
+
+    def endpoint(self, address: str) -> PeerTls:
+        """To an endpoint of the fleet."""
+        return PeerTls(self._endpoints, self._endpoint_name or address)
+
+
+def _context(authorities: Path | None, verify: bool) -> ssl.SSLContext:
+    """`authorities` is a file of PEM certificates; None: those of the system."""
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except (OSError, ssl.SSLError) as error:
+        raise ProblemsError(
+            Problem(
+                code=ErrorCode.BAD_SETTING,
+                message=f"the certificates can't be read: {error}",
+                field="INFERBUS_ROUTER_UPSTREAM_CA_FILE",
+                value=str(authorities),
+                remedy="set it to a file of PEM certificates",
+            )
+        ) from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
