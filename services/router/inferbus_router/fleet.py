@@ -11,7 +11,7 @@ from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_choice import choose
-from inferbus_router.policy_load import EndpointLoad
+from inferbus_router.policy_load import EndpointLoad, SentPrompts
 from inferbus_router.policy_prefixes import PrefixIndex
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
@@ -62,6 +62,9 @@ class Fleet(Generic[EndpointT]):
         self._make_endpoint = make_endpoint
         self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
+        self.by_name: dict[str, EndpointLoad] = {}
+        """Endpoints by what routers call them."""
+        self._sent_prompts: SentPrompts | None = None
         self._servers: dict[ObjectKey, ServerState[EndpointT]] = {}
         self._routes: tuple[Route, ...] = ()
         self._draws: dict[Rule, SmoothWeights] = {}
@@ -95,14 +98,25 @@ class Fleet(Generic[EndpointT]):
         if endpoint is None:
             endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
             endpoint.prefixes = self.prefixes
+            endpoint.sent_prompts = self._sent_prompts
+            self.by_name[endpoint.name] = endpoint
         return endpoint
 
     def _take_gone(self) -> list[EndpointT]:
         used = {endpoint for state in self._servers.values() for endpoint in state.endpoints}
         gone = {key: each for key, each in self._endpoints.items() if each not in used}
         for key in gone:
-            self.prefixes.drop(self._endpoints.pop(key))
+            endpoint = self._endpoints.pop(key)
+            self.prefixes.drop(endpoint)
+            if self.by_name.get(endpoint.name) is endpoint:
+                del self.by_name[endpoint.name]
         return list(gone.values())
+
+    def note_prompts(self, sent: SentPrompts | None) -> None:
+        """Note prompts that are sent there from now on; None: nowhere."""
+        self._sent_prompts = sent
+        for endpoint in self._endpoints.values():
+            endpoint.sent_prompts = sent
 
     def endpoints(self) -> list[EndpointT]:
         """All that the table names."""

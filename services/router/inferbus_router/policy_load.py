@@ -58,6 +58,8 @@ class EndpointLoad:
 
     def __init__(self, pod: str, fleet_speed: FleetSpeed | None = None) -> None:
         self.pod = pod
+        self.name = pod
+        """What routers call it among themselves."""
         self.in_flight = 0
         """Requests sent and not ended."""
         self.waiting_prompt_tokens = 0
@@ -68,7 +70,7 @@ class EndpointLoad:
         """Where prompts that are sent are remembered; None: nowhere."""
         self.peers: Backlog | None = None
         """What other routers tell; None: nothing."""
-        self.sent_prompts: list[tuple[EndpointLoad, Sequence[int]]] | None = None
+        self.sent_prompts: SentPrompts | None = None
         """Where prompts that are sent are noted for other routers; None: nowhere."""
         self.warms_up_until_ms = 0
         self._line: dict[Dispatch, None] = {}
@@ -134,9 +136,8 @@ class EndpointLoad:
         peers = self.peers
         if peers is not None and peers.waiting_tokens:
             return self._shared_wait_ms(peers, now_ms)
-        for first in self._line:
-            break
-        else:
+        first = next(iter(self._line), None)
+        if first is None:
             return 0.0
         began_ms = self._began_ms(first)
         ms_per_token = self.speed.ms_per_token
@@ -151,10 +152,9 @@ class EndpointLoad:
         """The same with all routers' prompts in one line."""
         first_tokens, sent_ms = peers.first_tokens, peers.first_sent_ms
         self._pass_unseen(now_ms)
-        for first in self._line:
-            if first.sent_ms < sent_ms:
-                first_tokens, sent_ms = first.new_tokens, first.sent_ms
-            break
+        own = next(iter(self._line), None)
+        if own is not None and own.sent_ms < sent_ms:
+            first_tokens, sent_ms = own.new_tokens, own.sent_ms
         began_ms = max(sent_ms, self._processed_ms, peers.processed_ms)
         ms_per_token = self.speed.ms_per_token
         work_ms = first_tokens * ms_per_token
@@ -163,20 +163,23 @@ class EndpointLoad:
 
     def own_backlog(self) -> Backlog:
         """What this router has going on there, for other routers."""
-        for first in self._line:
-            return Backlog(
-                self.in_flight,
-                self.waiting_prompt_tokens,
-                first.new_tokens,
-                first.sent_ms,
-                self._processed_ms,
-            )
-        return Backlog(self.in_flight, 0, 0, 0, self._processed_ms)
+        first = next(iter(self._line), None)
+        return Backlog(
+            running=self.in_flight,
+            waiting_tokens=self.waiting_prompt_tokens,
+            first_tokens=first.new_tokens if first else 0,
+            first_sent_ms=first.sent_ms if first else 0,
+            processed_ms=self._processed_ms,
+        )
 
     def warm_up_factor(self, now_ms: int) -> float:
         """How much slower it is thought than it will be."""
         left_ms = self.warms_up_until_ms - now_ms
         return 1 + (WARM_UP_FACTOR - 1) * left_ms / WARM_UP_MS if left_ms > 0 else 1.0
+
+
+SentPrompts = list[tuple[EndpointLoad, Sequence[int]]]
+"""Prompts by their blocks, and where they went."""
 
 
 def _left_ms(work_ms: float, left_ms: float) -> float:
