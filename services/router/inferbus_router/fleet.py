@@ -69,7 +69,7 @@ class Fleet(Generic[EndpointT]):
         self._routes: tuple[Route, ...] = ()
         self._draws: dict[Rule, SmoothWeights] = {}
 
-    def sync(self, table: RoutingTable) -> list[EndpointT]:
+    def sync(self, table: RoutingTable, now_ms: int) -> list[EndpointT]:
         """Follow the table; returns the endpoints that are gone."""
         if table.routes is not self._routes:
             self._routes = table.routes
@@ -80,17 +80,22 @@ class Fleet(Generic[EndpointT]):
             }
         earlier = self._servers
         self._servers = {
-            key: self._state(earlier.get(key), server) for key, server in table.servers.items()
+            key: self._state(earlier.get(key), server, now_ms)
+            for key, server in table.servers.items()
         }
         return self._take_gone()
 
     def _state(
-        self, known: ServerState[EndpointT] | None, server: Server
+        self, known: ServerState[EndpointT] | None, server: Server, now_ms: int
     ) -> ServerState[EndpointT]:
         if known is not None and known.server is server:
             return known
         endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        return ServerState(server, endpoints, self.prefixes)
+        state = ServerState(server, endpoints, self.prefixes)
+        if known is not None and known.candidates:
+            for newcomer in set(state.candidates).difference(known.candidates):
+                newcomer.ready_since(now_ms)
+        return state
 
     def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
         key = (entry.pod, entry.address, entry.port, protocol)

@@ -18,6 +18,10 @@ WARM_UP_MS = 15_000
 """An endpoint that has just become ready is thought slower for that long (slow start)."""
 WARM_UP_FACTOR = 4.0
 """By that much at first; less and less towards the end."""
+_TELLING_SHARE = 3
+"""The time of a prompt tells whether its prefix was there where that is so many times the rest."""
+_TELLING_MS = 100
+"""And where it would have taken that long without."""
 _LEAST_LEFT = 0.25
 """Of a prompt that should be processed by now, at least that part is thought to be left."""
 _OVERDUE_LEFT = 0.5
@@ -27,11 +31,15 @@ _OVERDUE_LEFT = 0.5
 class Dispatch:
     """One request as it was sent to one endpoint."""
 
-    __slots__ = ("is_seen", "new_tokens", "sent_ms", "was_first")
+    __slots__ = ("cached_tokens", "is_seen", "new_tokens", "sent_ms", "was_first")
 
-    def __init__(self, new_tokens: int, sent_ms: int, is_seen: bool, was_first: bool) -> None:
+    def __init__(
+        self, new_tokens: int, cached_tokens: int, sent_ms: int, is_seen: bool, was_first: bool
+    ) -> None:
         self.new_tokens = new_tokens
         """Prompt tokens that the endpoint has to process."""
+        self.cached_tokens = cached_tokens
+        """Those that it is thought to hold."""
         self.sent_ms = sent_ms
         self.is_seen = is_seen
         """Its first token will be seen; without a stream only its end is."""
@@ -94,7 +102,7 @@ class EndpointLoad:
             self.health.probing = True
         peers = self.peers
         was_first = ask.is_hashed and (peers is None or not peers.waiting_tokens)
-        dispatch = Dispatch(new_tokens, now_ms, ask.is_stream, was_first)
+        dispatch = Dispatch(new_tokens, cached, now_ms, ask.is_stream, was_first)
         self._line[dispatch] = None
         return dispatch
 
@@ -105,9 +113,35 @@ class EndpointLoad:
         self._pass_unseen(now_ms)
         if dispatch.was_first and next(iter(self._line)) is dispatch:
             began_ms = max(self._processed_ms, dispatch.sent_ms)
-            self.speed.learn(dispatch.new_tokens, now_ms - began_ms)
+            self._learn(dispatch, now_ms - began_ms)
         self._leave_line(dispatch)
         self._processed_ms = now_ms
+
+    def _learn(self, dispatch: Dispatch, took_ms: int) -> None:
+        """From a prompt that had the engine for itself.
+
+        Where the prefix is most of it, the time tells whether it was there.
+        """
+        new_tokens, cached_tokens = dispatch.new_tokens, dispatch.cached_tokens
+        if cached_tokens >= _TELLING_SHARE * new_tokens and self.prefixes is not None:
+            ms_per_token = self.speed.ms_per_token
+            all_ms = (new_tokens + cached_tokens) * ms_per_token
+            was_there = took_ms * took_ms < all_ms * new_tokens * ms_per_token
+            if all_ms >= _TELLING_MS:
+                self.prefixes.found(self, was_there)
+            if not was_there:
+                return
+        self.speed.learn(new_tokens, took_ms)
+
+    def told_cached(self, dispatch: Dispatch, cached_tokens: int) -> None:
+        """The engine says how much of the prompt it held."""
+        if dispatch.cached_tokens and self.prefixes is not None:
+            self.prefixes.found(self, 2 * cached_tokens >= dispatch.cached_tokens)
+
+    def failed(self, ask: Ask) -> None:
+        """It didn't serve the request: what it was sent may be lost."""
+        if self.prefixes is not None and ask.is_hashed:
+            self.prefixes.removed(self, ask.blocks)
 
     def ended(self, dispatch: Dispatch) -> None:
         """It is over, however it went."""

@@ -16,6 +16,10 @@ MOST_OWNERS = 16
 """Owners that a lookup gives at most in a large fleet: those that hold most of a prompt."""
 MOST_BLOCKS = 400_000
 """Entries over all endpoints, about 200 bytes each."""
+LEAST_BLOCKS = 64
+"""An endpoint is thought to hold at least so many."""
+_SHARE_IF_MISSED = 0.95
+_GROWTH_IF_THERE = 1.001
 
 
 class PrefixIndex(Generic[HolderT]):
@@ -25,6 +29,8 @@ class PrefixIndex(Generic[HolderT]):
         self._most_blocks = most_blocks
         self._holders: dict[int, tuple[HolderT, ...]] = {}
         self._held: dict[HolderT, OrderedDict[int, None]] = {}
+        self._limits: dict[HolderT, float] = {}
+        """Blocks that an endpoint is thought to hold at most, where something told of it."""
 
     def __len__(self) -> int:
         """Entries over all endpoints."""
@@ -72,6 +78,8 @@ class PrefixIndex(Generic[HolderT]):
 
     def _shrink(self, holder: HolderT, held: OrderedDict[int, None]) -> None:
         most = self._most_blocks // len(self._held)
+        if self._limits:
+            most = min(most, int(self._limits.get(holder, most)))
         while len(held) > most:
             block, _ = held.popitem(last=False)
             self._release(holder, block)
@@ -82,6 +90,20 @@ class PrefixIndex(Generic[HolderT]):
             self._holders[block] = left
         else:
             del self._holders[block]
+
+    def found(self, holder: HolderT, was_there: bool) -> None:
+        """A prefix that should be there was there, or was not.
+
+        An engine that lost one holds less than was thought; one that has what it should may hold
+        more. So about one in fifty prefixes that are counted on is missed.
+        """
+        limit = self._limits.get(holder)
+        if was_there:
+            if limit is not None:
+                self._limits[holder] = limit * _GROWTH_IF_THERE
+        elif held := self._held.get(holder):
+            most = len(held) if limit is None else min(limit, len(held))
+            self._limits[holder] = max(most * _SHARE_IF_MISSED, LEAST_BLOCKS)
 
     def removed(self, holder: HolderT, blocks: Iterable[int]) -> None:
         """The engine says that it no longer holds these."""
@@ -95,5 +117,6 @@ class PrefixIndex(Generic[HolderT]):
 
     def drop(self, holder: HolderT) -> None:
         """The endpoint is gone, or its cache is empty."""
+        self._limits.pop(holder, None)
         for block in self._held.pop(holder, ()):
             self._release(holder, block)

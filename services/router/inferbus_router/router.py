@@ -114,7 +114,7 @@ class Router:
         state = self.state
         earlier = state.table
         state.table = earlier.with_parts(parts)
-        for endpoint in state.fleet.sync(state.table):
+        for endpoint in state.fleet.sync(state.table, state.now_ms()):
             endpoint.retire()
         state.plans.forget()
         self.ledger.demand.forget_idle()
