@@ -74,6 +74,8 @@ class EndpointLoad:
         """Uncached prompt tokens of those that have no first token yet."""
         self.health = Health()
         self.speed = PrefillSpeed(fleet_speed or FleetSpeed())
+        self.ms_per_token = self.speed.ms_per_token
+        """That speed as it was when something last happened here."""
         self.prefixes: PrefixIndex[EndpointLoad] | None = None
         """Where prompts that are sent are remembered; None: nowhere."""
         self.peers: Backlog | None = None
@@ -87,12 +89,14 @@ class EndpointLoad:
     def ready_since(self, now_ms: int) -> None:
         """It takes requests from now on: it has to warm up."""
         self.warms_up_until_ms = now_ms + WARM_UP_MS
+        self.ms_per_token = self.speed.ms_per_token
 
     def started(self, ask: Ask, now_ms: int) -> Dispatch:
         """A request is sent."""
-        cached = 0
+        self.ms_per_token = self.speed.ms_per_token
+        cached = ask.cached.get(self, 0)
         if ask.is_hashed and self.prefixes is not None:
-            cached = ask.tokens_of(self.prefixes.sent(self, ask.blocks))
+            self.prefixes.sent(self, ask.blocks)
             if self.sent_prompts is not None:
                 self.sent_prompts.append((self, ask.blocks))
         new_tokens = max(ask.prompt_tokens - cached, 1)
@@ -114,6 +118,7 @@ class EndpointLoad:
         if dispatch.was_first and next(iter(self._line)) is dispatch:
             began_ms = max(self._processed_ms, dispatch.sent_ms)
             self._learn(dispatch, now_ms - began_ms)
+            self.ms_per_token = self.speed.ms_per_token
         self._leave_line(dispatch)
         self._processed_ms = now_ms
 
@@ -124,7 +129,7 @@ class EndpointLoad:
         """
         new_tokens, cached_tokens = dispatch.new_tokens, dispatch.cached_tokens
         if cached_tokens >= _TELLING_SHARE * new_tokens and self.prefixes is not None:
-            ms_per_token = self.speed.ms_per_token
+            ms_per_token = self.ms_per_token
             all_ms = (new_tokens + cached_tokens) * ms_per_token
             was_there = took_ms * took_ms < all_ms * new_tokens * ms_per_token
             if all_ms >= _TELLING_MS:
@@ -156,7 +161,7 @@ class EndpointLoad:
     def _pass_unseen(self, now_ms: int) -> None:
         """Take those from the head of the line that should be processed, where nobody sees it."""
         for dispatch in list(self._line):
-            ends_ms = self._began_ms(dispatch) + dispatch.new_tokens * self.speed.ms_per_token
+            ends_ms = self._began_ms(dispatch) + dispatch.new_tokens * self.ms_per_token
             if dispatch.is_seen or ends_ms > now_ms:
                 return
             self._leave_line(dispatch)
@@ -174,7 +179,7 @@ class EndpointLoad:
         if first is None:
             return 0.0
         began_ms = self._began_ms(first)
-        ms_per_token = self.speed.ms_per_token
+        ms_per_token = self.ms_per_token
         left_ms = first.new_tokens * ms_per_token - (now_ms - began_ms)
         if left_ms <= 0 and not first.is_seen:
             self._pass_unseen(now_ms)
@@ -190,7 +195,7 @@ class EndpointLoad:
         if own is not None and own.sent_ms < sent_ms:
             first_tokens, sent_ms = own.new_tokens, own.sent_ms
         began_ms = max(sent_ms, self._processed_ms, peers.processed_ms)
-        ms_per_token = self.speed.ms_per_token
+        ms_per_token = self.ms_per_token
         work_ms = first_tokens * ms_per_token
         behind_tokens = self.waiting_prompt_tokens + peers.waiting_tokens - first_tokens
         return behind_tokens * ms_per_token + _left_ms(work_ms, work_ms - (now_ms - began_ms))
