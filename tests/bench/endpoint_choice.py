@@ -37,9 +37,9 @@ class PredictedTtft:
         self._hearer = Hearer(name)
         self._prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         fleet_speed = FleetSpeed()
-        self._loads = [EndpointLoad(str(index), fleet_speed) for index in range(endpoints)]
+        self._loads = [EndpointLoad(str(index)) for index in range(endpoints)]
         for load in self._loads:
-            load.prefixes = self._prefixes
+            load.prefixes, load.fleet_speed = self._prefixes, fleet_speed
         self._by_name = {load.pod: load for load in self._loads}
         self._index = {load: index for index, load in enumerate(self._loads)}
         self._dispatches: dict[int, Dispatch] = {}

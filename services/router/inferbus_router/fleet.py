@@ -13,6 +13,7 @@ from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_choice import choose
 from inferbus_router.policy_load import EndpointLoad, SentPrompts
 from inferbus_router.policy_prefixes import PrefixIndex
+from inferbus_router.policy_speed import FleetSpeed
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
 
@@ -30,8 +31,10 @@ class ServerState(Generic[EndpointT]):
         server: Server,
         endpoints: tuple[EndpointT, ...],
         prefixes: PrefixIndex[EndpointLoad],
+        speed: FleetSpeed,
     ) -> None:
-        """`endpoints` are the server's, in their order."""
+        """`endpoints` are the server's, in their order; `speed` is theirs."""
+        self.speed = speed
         self.server = server
         self._prefixes = prefixes
         self.endpoints = endpoints
@@ -90,19 +93,22 @@ class Fleet(Generic[EndpointT]):
     ) -> ServerState[EndpointT]:
         if known is not None and known.server is server:
             return known
-        endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        state = ServerState(server, endpoints, self.prefixes)
+        speed = known.speed if known is not None else FleetSpeed()
+        endpoints = tuple(
+            self._endpoint(entry, server.protocol, speed) for entry in server.endpoints
+        )
+        state = ServerState(server, endpoints, self.prefixes, speed)
         if known is not None and known.candidates:
             for newcomer in set(state.candidates).difference(known.candidates):
                 newcomer.ready_since(now_ms)
         return state
 
-    def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
+    def _endpoint(self, entry: EndpointEntry, protocol: str, speed: FleetSpeed) -> EndpointT:
         key = (entry.pod, entry.address, entry.port, protocol)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
             endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
-            endpoint.prefixes = self.prefixes
+            endpoint.prefixes, endpoint.fleet_speed = self.prefixes, speed
             endpoint.sent_prompts = self._sent_prompts
             self.by_name[endpoint.name] = endpoint
         return endpoint

@@ -97,11 +97,12 @@ def predicted_ttft_ms(load: EndpointLoad, ask: Ask, now_ms: int) -> float:
             tokens = 1
     peers = load.peers
     running = load.in_flight if peers is None else load.in_flight + peers.running
+    ms_per_token = load.fleet_speed.ms_per_token * load.slowness.factor
     if not running:
-        predicted_ms = tokens * load.ms_per_token
+        predicted_ms = tokens * ms_per_token
     else:
         tokens += RUNNING_REQUEST_TOKENS * running
-        predicted_ms = tokens * load.ms_per_token + load.predicted_wait_ms(now_ms)
+        predicted_ms = tokens * ms_per_token + load.predicted_wait_ms(now_ms, ms_per_token)
     if load.warms_up_until_ms > now_ms:
         predicted_ms *= load.warm_up_factor(now_ms)
     return predicted_ms

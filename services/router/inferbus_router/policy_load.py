@@ -12,7 +12,7 @@ from typing import NamedTuple
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_ejection import Health
 from inferbus_router.policy_prefixes import PrefixIndex
-from inferbus_router.policy_speed import FleetSpeed, PrefillSpeed
+from inferbus_router.policy_speed import FleetSpeed, Slowness
 
 WARM_UP_MS = 15_000
 """An endpoint that has just become ready is thought slower for that long (slow start)."""
@@ -64,7 +64,7 @@ class Backlog(NamedTuple):
 class EndpointLoad:
     """What is known and predicted about one endpoint."""
 
-    def __init__(self, pod: str, fleet_speed: FleetSpeed | None = None) -> None:
+    def __init__(self, pod: str) -> None:
         self.pod = pod
         self.name = pod
         """What routers call it among themselves."""
@@ -73,9 +73,9 @@ class EndpointLoad:
         self.waiting_prompt_tokens = 0
         """Uncached prompt tokens of those that have no first token yet."""
         self.health = Health()
-        self.speed = PrefillSpeed(fleet_speed or FleetSpeed())
-        self.ms_per_token = self.speed.ms_per_token
-        """That speed as it was when something last happened here."""
+        self.fleet_speed = FleetSpeed()
+        """Of all endpoints that are thought to be alike; they share it."""
+        self.slowness = Slowness()
         self.prefixes: PrefixIndex[EndpointLoad] | None = None
         """Where prompts that are sent are remembered; None: nowhere."""
         self.peers: Backlog | None = None
@@ -86,14 +86,17 @@ class EndpointLoad:
         self._line: dict[Dispatch, None] = {}
         self._processed_ms = 0
 
+    @property
+    def ms_per_token(self) -> float:
+        """How long a token of a prompt takes."""
+        return self.fleet_speed.ms_per_token * self.slowness.factor
+
     def ready_since(self, now_ms: int) -> None:
         """It takes requests from now on: it has to warm up."""
         self.warms_up_until_ms = now_ms + WARM_UP_MS
-        self.ms_per_token = self.speed.ms_per_token
 
     def started(self, ask: Ask, now_ms: int) -> Dispatch:
         """A request is sent."""
-        self.ms_per_token = self.speed.ms_per_token
         cached = ask.cached.get(self, 0)
         if ask.is_hashed and self.prefixes is not None:
             self.prefixes.sent(self, ask.blocks)
@@ -118,8 +121,7 @@ class EndpointLoad:
         if dispatch.was_first and next(iter(self._line)) is dispatch:
             began_ms = max(self._processed_ms, dispatch.sent_ms)
             self._learn(dispatch, now_ms - began_ms)
-            self.ms_per_token = self.speed.ms_per_token
-        self._leave_line(dispatch)
+            self._leave_line(dispatch)
         self._processed_ms = now_ms
 
     def _learn(self, dispatch: Dispatch, took_ms: int) -> None:
@@ -136,7 +138,7 @@ class EndpointLoad:
                 self.prefixes.found(self, was_there)
             if not was_there:
                 return
-        self.speed.learn(new_tokens, took_ms)
+        self.slowness.learn(new_tokens, took_ms, self.fleet_speed)
 
     def told_cached(self, dispatch: Dispatch, cached_tokens: int) -> None:
         """The engine says how much of the prompt it held."""
@@ -170,24 +172,23 @@ class EndpointLoad:
     def _began_ms(self, first: Dispatch) -> int:
         return max(self._processed_ms, first.sent_ms)
 
-    def predicted_wait_ms(self, now_ms: int) -> float:
-        """How long until the engine would begin with another prompt."""
+    def predicted_wait_ms(self, now_ms: int, ms_per_token: float) -> float:
+        """How long until the engine would begin with another prompt, at that speed."""
         peers = self.peers
         if peers is not None and peers.waiting_tokens:
-            return self._shared_wait_ms(peers, now_ms)
+            return self._shared_wait_ms(peers, now_ms, ms_per_token)
         first = next(iter(self._line), None)
         if first is None:
             return 0.0
         began_ms = self._began_ms(first)
-        ms_per_token = self.ms_per_token
         left_ms = first.new_tokens * ms_per_token - (now_ms - began_ms)
         if left_ms <= 0 and not first.is_seen:
             self._pass_unseen(now_ms)
-            return self.predicted_wait_ms(now_ms)
+            return self.predicted_wait_ms(now_ms, ms_per_token)
         behind_ms = (self.waiting_prompt_tokens - first.new_tokens) * ms_per_token
         return behind_ms + _left_ms(first.new_tokens * ms_per_token, left_ms)
 
-    def _shared_wait_ms(self, peers: Backlog, now_ms: int) -> float:
+    def _shared_wait_ms(self, peers: Backlog, now_ms: int, ms_per_token: float) -> float:
         """The same with all routers' prompts in one line."""
         first_tokens, sent_ms = peers.first_tokens, peers.first_sent_ms
         self._pass_unseen(now_ms)
@@ -195,7 +196,6 @@ class EndpointLoad:
         if own is not None and own.sent_ms < sent_ms:
             first_tokens, sent_ms = own.new_tokens, own.sent_ms
         began_ms = max(sent_ms, self._processed_ms, peers.processed_ms)
-        ms_per_token = self.ms_per_token
         work_ms = first_tokens * ms_per_token
         behind_tokens = self.waiting_prompt_tokens + peers.waiting_tokens - first_tokens
         return behind_tokens * ms_per_token + _left_ms(work_ms, work_ms - (now_ms - began_ms))

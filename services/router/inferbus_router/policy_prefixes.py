@@ -45,13 +45,11 @@ class PrefixIndex(Generic[HolderT]):
         holders = self._holders
         found: dict[HolderT, int] = {}
         depth = len(blocks)
-        known: tuple[HolderT, ...] | None = None
         for block in reversed(blocks):
             held_by = holders.get(block)
-            if held_by is not None and held_by != known:
+            if held_by is not None and len(held_by) > len(found):
                 if len(held_by) > MOST_OWNERS:
                     return found, False
-                known = held_by
                 for holder in held_by:
                     if holder not in found:
                         found[holder] = depth
