@@ -93,6 +93,6 @@ class Ask:
 
     def tokens_of(self, depth: int) -> int:
         """Tokens in the first `depth` blocks."""
-        if not depth:
+        if not depth or not self.blocks:
             return 0
         return self.prompt_tokens * self._ends[depth - 1] // self._size

@@ -121,7 +121,7 @@ class EndpointLoad:
         if dispatch.was_first and next(iter(self._line)) is dispatch:
             began_ms = max(self._processed_ms, dispatch.sent_ms)
             self._learn(dispatch, now_ms - began_ms)
-            self._leave_line(dispatch)
+        self._leave_line(dispatch)
         self._processed_ms = now_ms
 
     def _learn(self, dispatch: Dispatch, took_ms: int) -> None:

@@ -27,6 +27,7 @@ class PrefixIndex(Generic[HolderT]):
 
     def __init__(self, most_blocks: int = MOST_BLOCKS) -> None:
         self._most_blocks = most_blocks
+        self._count = 0
         self._holders: dict[int, tuple[HolderT, ...]] = {}
         self._held: dict[HolderT, OrderedDict[int, None]] = {}
         self._limits: dict[HolderT, float] = {}
@@ -34,7 +35,7 @@ class PrefixIndex(Generic[HolderT]):
 
     def __len__(self) -> int:
         """Entries over all endpoints."""
-        return sum(len(held) for held in self._held.values())
+        return self._count
 
     def depths(self, blocks: Sequence[int]) -> tuple[dict[HolderT, int], bool]:
         """How many blocks of a prompt, from its first, endpoints hold, and whether that is all.
@@ -80,19 +81,34 @@ class PrefixIndex(Generic[HolderT]):
                 use_again(block)
             else:
                 held[block] = None
+                self._count += 1
                 others = self._holders.get(block)
                 self._holders[block] = (holder,) if others is None else (*others, holder)
         self._shrink(holder, held)
 
     def _shrink(self, holder: HolderT, held: OrderedDict[int, None]) -> None:
-        most = self._most_blocks // len(self._held)
-        if self._limits:
-            most = min(most, int(self._limits.get(holder, most)))
-        while len(held) > most:
-            block, _ = held.popitem(last=False)
-            self._release(holder, block)
+        limit = self._limits.get(holder) if self._limits else None
+        if limit is not None:
+            while len(held) > limit:
+                self._forget_oldest(holder, held)
+        while self._count > self._most_blocks:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Take a block from an endpoint that has more than its share, each in turn."""
+        share = self._most_blocks // len(self._held)
+        holder, held = next(iter(self._held.items()))
+        if len(held) > share:
+            self._forget_oldest(holder, held)
+        else:
+            self._held[holder] = self._held.pop(holder)
+
+    def _forget_oldest(self, holder: HolderT, held: OrderedDict[int, None]) -> None:
+        block, _ = held.popitem(last=False)
+        self._release(holder, block)
 
     def _release(self, holder: HolderT, block: int) -> None:
+        self._count -= 1
         left = tuple(each for each in self._holders[block] if each is not holder)
         if left:
             self._holders[block] = left
