@@ -115,9 +115,9 @@ class EndpointLoad:
 
     def first_token(self, dispatch: Dispatch, now_ms: int) -> None:
         """Its first token is seen: the prompt is processed."""
+        self._pass_unseen(now_ms)
         if dispatch not in self._line:
             return
-        self._pass_unseen(now_ms)
         if dispatch.was_first and next(iter(self._line)) is dispatch:
             began_ms = max(self._processed_ms, dispatch.sent_ms)
             self._learn(dispatch, now_ms - began_ms)
