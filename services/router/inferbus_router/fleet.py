@@ -44,6 +44,7 @@ class ServerState(Generic[EndpointT]):
             if entry.ready and not entry.draining and entry.role != "prefill"
         )
         """Ready, not draining; prefill endpoints take no requests of their own."""
+        self._members = frozenset(self.candidates)
         self._turn = 0
 
     def choose(self, ask: Ask, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
@@ -54,7 +55,7 @@ class ServerState(Generic[EndpointT]):
         self._turn += 1
         if not ask.is_hashed:
             ask.look_up(self._prefixes)
-        return choose(candidates, ask, tried, now_ms, self._turn)
+        return choose(candidates, ask, tried, now_ms, self._turn, self._members)
 
 
 class Fleet(Generic[EndpointT]):
