@@ -158,7 +158,8 @@ class Answering(FallingBack, TimedRequest):
         if account.status in RETRYABLE_STATUSES:
             attempts.failed(now_ms)
         else:
-            attempts.succeeded()
+            usage = self._relay.usage if self._relay is not None else None
+            attempts.succeeded(usage.cached_tokens if usage is not None else None)
         if account.status >= 400:
             account.refused_by_endpoint()
         self._end(now_ms)

@@ -146,7 +146,7 @@ class Router:
     def _serve_by(self, table: RoutingTable) -> None:
         state, earlier = self.state, self.state.table
         state.table = table
-        gone = state.fleet.sync(table)
+        gone = state.fleet.sync(table, state.now_ms())
         for endpoint in gone:
             endpoint.retire()
         state.on_table(gone)
