@@ -7,7 +7,6 @@ from pydantic import Field
 
 from inferbus_contracts.base import EventData
 
-
 Authentication = Literal["required", "none"]
 """Whether a route serves only clients that prove who they are, or everybody."""
 
@@ -55,8 +54,8 @@ class TokenLimit(EventData):
     redis: str | None = None
     """`host:port` where the limit is shared between routers."""
     per: list[Literal["name", "principal"]] | None = None
-    """For each of what the limit holds: the name that clients use, and who sends the request; empty:
-    for the route as a whole; None: for each of both.
+    """For each of what it holds: the name that clients use, and who sends the request; empty: for
+    the route as a whole; None: for each of both.
     """
 
 

@@ -10,10 +10,11 @@ from inferbus_contracts.events.route import RouteEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_contracts.resources.networking import ModelRoute
+from inferbus_router_config_publisher.policy_access import authentication, token_limit
 from inferbus_router_config_publisher.policy_names import Claim, Names
 from inferbus_router_config_publisher.policy_objects import Stored
 from inferbus_router_config_publisher.policy_origin import Origin, origin_of
-from inferbus_router_config_publisher.policy_rules import ReadRules, read_rules, token_limit
+from inferbus_router_config_publisher.policy_rules import ReadRules, read_rules
 
 _NOBODY: frozenset[ObjectKey] = frozenset()
 
@@ -36,7 +37,8 @@ class RouteView:
             created_at_ms=self.origin.created_at_ms,
             owned_by=self.origin.owned_by,
             rules=[rule.entry for rule in self.rules.active],
-            limit=token_limit(spec.rate_limit),
+            limit=token_limit(spec.rate_limit, self.resource.metadata.annotations),
+            authentication=authentication(self.resource.metadata.annotations),
         )
 
 
