@@ -61,16 +61,19 @@ class RedisLink:
         self._loop = asyncio.get_running_loop()
         self._name = uuid4().hex
         self._questions: list[_Question] = []
+        self._in_flight: list[_Question] = []
         self._charges: dict[str, Charge] = {}
         self._heard_seconds = -_PRESENCE_SECONDS
         self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._task = asyncio.ensure_future(self._run())
 
     def ask(self, keys: SharedKeys, arguments: Sequence[int], on_answer: OnAnswer) -> None:
         """Have tokens reserved; only while the link is up."""
         due_seconds = self._loop.time() + self._deadline_seconds
         self._questions.append(_Question(keys, arguments, on_answer, due_seconds))
-        self._work.set()
+        self._wake()
 
     def charge(self, charge: Charge) -> None:
         """Take tokens or give some back, as soon as that is possible; once, if at all."""
@@ -78,13 +81,35 @@ class RedisLink:
         if held is not None:
             charge = charge._replace(tokens=charge.tokens + held.tokens)
         self._charges[charge.key] = charge
+        self._wake()
+
+    def _wake(self) -> None:
+        self._idle.clear()
         self._work.set()
 
+    async def flush(self) -> None:
+        """Wait until everything is charged, as long as for an answer; not at all while the server
+        is gone.
+        """
+        if not self.is_up:
+            return
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning("not all tokens were charged on the Redis server %s", self._address)
+
     def stop(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection; who still waits is told that there is no answer."""
         self._task.cancel()
 
     async def _run(self) -> None:
+        try:
+            await self._connect_again_and_again()
+        finally:
+            self._go_down()
+
+    async def _connect_again_and_again(self) -> None:
         wait_seconds = _FIRST_RETRY_SECONDS
         was_told = False
         while True:
@@ -109,7 +134,8 @@ class RedisLink:
 
     def _go_down(self) -> None:
         self.is_up = False
-        unanswered, self._questions = self._questions, []
+        unanswered = self._in_flight + self._questions
+        self._in_flight, self._questions = [], []
         for question in unanswered:
             self._loop.call_soon(question.on_answer, None)
 
@@ -146,7 +172,8 @@ class RedisLink:
     async def _send(self, client: Redis, scripts: "_Scripts") -> None:
         """One round trip: all questions there are, all charges, and that this router is alive."""
         self._work.clear()
-        questions, self._questions = self._questions, []
+        questions = self._in_flight = self._questions
+        self._questions = []
         charges, self._charges = self._charges, {}
         pipeline = client.pipeline(transaction=False)
         for question in questions:
@@ -157,15 +184,14 @@ class RedisLink:
         if is_heard:
             self._add_presence(pipeline, scripts)
         due_seconds = self._loop.time() + self._deadline_seconds
-        try:
-            async with asyncio.timeout_at(min([due_seconds, *(q.due_seconds for q in questions)])):
-                answers = await pipeline.execute(raise_on_error=False)
-        except (RedisError, OSError, TimeoutError):
-            self._questions = questions + self._questions
-            raise
+        async with asyncio.timeout_at(min([due_seconds, *(q.due_seconds for q in questions)])):
+            answers = await pipeline.execute(raise_on_error=False)
+        self._in_flight = []
         if is_heard:
             self._hear(answers[-1])
         self._hand_out(questions, answers)
+        if not self._questions and not self._charges:
+            self._idle.set()
 
     def _hand_out(self, questions: list[_Question], answers: list[Any]) -> None:
         failures = [answer for answer in answers if isinstance(answer, Exception)]

@@ -307,6 +307,36 @@ async def test_however_many_ask_at_once_no_more_is_granted_than_there_is(
         assert 0 <= left < 30
 
 
+async def test_a_router_that_stops_charges_what_was_used_before(
+    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
+) -> None:
+    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
+    serve(router, engine, wire.address, output_tokens=50)
+    await eventually(lambda: up(router))
+    assert (await ask(router)).status == 200
+    await router.stop()
+
+    assert tokens(await redis.hgetall("kthena:ratelimit:m:output")) == 43
+
+
+async def test_a_limit_that_is_taken_away_lets_those_go_on_who_wait_for_it(
+    start_router_under_test: StartRouter, engine: Engine, wire: Wire
+) -> None:
+    router = await start_router_under_test(limit_deadline_ms=3_600_000)
+    serve(router, engine, wire.address, input_tokens=50)
+    await eventually(lambda: up(router))
+    wire.silence()
+    waiting = asyncio.ensure_future(ask(router))
+    traffic = router.running.router.ledger.traffic
+    await eventually(lambda: traffic.active_requests == 1)
+    assert not engine.turns
+    router.apply({route_key("r"): route()})
+
+    assert (await waiting).status == 200
+    wire.speak()
+    await router.settled()
+
+
 # Alone.
 
 
