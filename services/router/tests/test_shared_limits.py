@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from hashlib import sha256
 from typing import Any
@@ -12,16 +12,18 @@ import pytest
 from redis.asyncio import Redis
 
 from inferbus_contracts.events.route import TokenLimit
-from inferbus_router.policy_limits import Need
+from inferbus_router.policy_limits import Need, Reservation
 from inferbus_router.policy_shared_limits import (
     Charge,
     Granted,
+    SharedKeys,
     expiry_seconds,
     read_answer,
     reserve_arguments,
     shared_keys,
 )
 from inferbus_router.redis_link import RedisLink
+from inferbus_router.shared_limits import Answer, SharedLimiter
 from services.router.tests.builders import route, route_key, rule, server, server_key
 from services.router.tests.client import Response, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
@@ -30,6 +32,7 @@ from services.router.tests.redis_server import Wire, running_redis, wire_to
 from tests.support.eventually import eventually
 
 DAY_SECONDS = 86_400
+T0 = 1_700_000_000_000
 PATIENT_MS = 15_000
 """So that a slow machine is not taken for a server that is gone."""
 
@@ -354,7 +357,7 @@ async def test_t078_a_server_that_was_never_there_lets_pass_what_the_limit_lets_
     assert metrics["inferbus_router_limit_fallbacks"] == 12
 
 
-async def test_t078_a_server_that_goes_leaves_every_router_its_part(
+async def test_t078_rt_07_a_server_that_goes_leaves_every_router_its_part(
     start_router_under_test: StartRouter,
     engine: Engine,
     wire: Wire,
@@ -381,22 +384,83 @@ async def test_t078_a_server_that_goes_leaves_every_router_its_part(
 
 
 async def test_a_server_that_is_silent_holds_no_request_up(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire
+    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
 ) -> None:
     router = await start_router_under_test(limit_deadline_ms=20)
     serve(router, engine, wire.address, input_tokens=50)
-    wire.silence()
-    await asyncio.gather(*(ask(router) for _ in range(3)))
-    wire.speak()
     await eventually(lambda: up(router))
     wire.silence()
     answers = await asyncio.gather(*(ask(router) for _ in range(5)))
 
     assert {answer.status for answer in answers} == {200}
-    assert not up(router)
+    assert (await router.metrics())["inferbus_router_limit_fallbacks"] >= 5
     wire.speak()
     await eventually(lambda: up(router))
+
     await router.settled()
+
+
+async def test_what_comes_too_late_is_told_as_well(redis: Redis, wire: Wire) -> None:
+    link = RedisLink(wire.address, 0.02)
+    answers: list[Any] = []
+    declared = TokenLimit(input_tokens=50, unit_seconds=DAY_SECONDS)
+    keys = shared_keys(declared, need(), "r")
+
+    async def asked_in_silence() -> bool:
+        """False where the link was just sending something else, so that it didn't ask."""
+        await eventually(lambda: link.is_up)
+        wire.silence()
+        answers.clear()
+        link.ask(keys, reserve_arguments(declared, need(), 1), answers.append)
+        await eventually(lambda: answers)
+        assert answers == [None]
+        wire.speak()
+        await eventually(lambda: link.is_up)
+        return len(answers) == 2
+
+    await eventually(asked_in_silence)
+    link.stop()
+
+    assert answers[1][0] == 1
+
+
+def test_what_is_granted_too_late_is_given_back() -> None:
+    link = SilentLink()
+    declared = TokenLimit(input_tokens=50, output_tokens=90, unit_seconds=60, redis="r:1")
+    limiter = SharedLimiter(declared, "m", link)
+    answers: list[Answer] = []
+    assert limiter.reserve(need(), T0, answers.append) is None
+    (answered,) = link.questions
+    answered(None)
+    answered([1, 7])
+
+    assert [type(each) for each in answers] == [Reservation]
+    assert link.charges == [
+        Charge("kthena:ratelimit:m:input", 50, 60, -10),
+        Charge("kthena:ratelimit:m:output", 90, 60, -7),
+    ]
+
+
+class SilentLink:
+    """Keeps what it is told."""
+
+    is_up = True
+    routers = 1
+
+    def __init__(self) -> None:
+        self.questions: list[Callable[[Sequence[Any] | None], None]] = []
+        self.charges: list[Charge] = []
+
+    def ask(
+        self,
+        keys: SharedKeys,
+        arguments: Sequence[int],
+        on_answer: Callable[[Sequence[Any] | None], None],
+    ) -> None:
+        self.questions.append(on_answer)
+
+    def charge(self, charge: Charge) -> None:
+        self.charges.append(charge)
 
 
 async def test_a_server_that_refuses_is_as_good_as_none(
