@@ -1,6 +1,8 @@
 """Who is let in, asked of a whole router with real engines and a real identity provider."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -338,6 +340,16 @@ async def test_keys_are_read_again_when_they_change(
 
 
 KEYS = ("k1", "k2")
+
+
+def test_a_router_that_asks_nobody_does_not_pay_for_the_libraries() -> None:
+    code = (
+        "import sys, inferbus_router.main;"
+        "print({'jwt', 'cryptography', 'redis'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stdout.strip() == "set()"
 
 
 async def test_keys_that_can_not_be_read_stop_the_start(
