@@ -88,8 +88,8 @@ class TokenLimit(EventData):
     redis: str | None = None
     """`host:port` where the limit is shared between routers."""
     per: list[Literal["name", "principal"]] | None = None
-    """For each of what the limit holds: the name that clients use, and who sends the request;
-    empty: for the route as a whole; None: for each of both.
+    """For each of what it holds: the name that clients use, and who sends the request; empty: for
+    the route as a whole; None: for each of both.
     """
 
 

@@ -15,7 +15,6 @@ from inferbus_contracts.events.route import (
     RuleEntry,
     StringRule,
     TargetShare,
-    TokenLimit,
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
@@ -23,23 +22,10 @@ from inferbus_contracts.resources.names import is_dns1123_subdomain
 from inferbus_contracts.resources.networking import (
     ModelMatch,
     ModelRouteSpec,
-    RateLimit,
-    RateUnit,
     RouteRule,
     StringMatch,
     TargetModel,
 )
-
-_DAY_SECONDS = 86_400
-
-UNIT_SECONDS = {
-    RateUnit.SECOND: 1,
-    RateUnit.MINUTE: 60,
-    RateUnit.HOUR: 3_600,
-    RateUnit.DAY: _DAY_SECONDS,
-    RateUnit.MONTH: 30 * _DAY_SECONDS,
-}
-"""Routing spec 5: a month is 30 days."""
 
 
 class ActiveRule(NamedTuple):
@@ -82,21 +68,6 @@ def read_rules(spec: ModelRouteSpec, namespace: str) -> ReadRules:
 def rule_name(index: int, name: str | None) -> str:
     """What people call a rule: `rule "name"`, or by its place."""
     return f'rule "{name}"' if name else f"rules[{index}]"
-
-
-def token_limit(limit: RateLimit | None) -> TokenLimit | None:
-    """The rate limit of a route; None where nothing is limited."""
-    if limit is None:
-        return None
-    if limit.input_tokens_per_unit is None and limit.output_tokens_per_unit is None:
-        return None
-    redis = limit.global_.redis if limit.global_ else None
-    return TokenLimit(
-        input_tokens=limit.input_tokens_per_unit,
-        output_tokens=limit.output_tokens_per_unit,
-        unit_seconds=UNIT_SECONDS[limit.unit],
-        redis=redis.address if redis else None,
-    )
 
 
 def _targets(rule: RouteRule, name: str, namespace: str, read: ReadRules) -> Iterator[TargetShare]:

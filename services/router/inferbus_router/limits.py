@@ -18,6 +18,10 @@ from inferbus_router.table import Route
 class ClosableLink(Link, Protocol):
     """A link that somebody has to let go of."""
 
+    async def flush(self) -> None:
+        """Wait until everything is charged, within bounds."""
+        ...
+
     def stop(self) -> None:
         """It isn't needed any more."""
         ...
@@ -70,6 +74,11 @@ class Limiters:
         if link is None:
             link = self._links[address] = self._connect(address)
         return link
+
+    async def flush(self) -> None:
+        """Wait until what requests used is charged, within bounds."""
+        for link in self._links.values():
+            await link.flush()
 
     def stop(self) -> None:
         """Let go of all links."""

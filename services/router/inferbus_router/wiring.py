@@ -64,6 +64,7 @@ class RunningRouter:
         settings = self._settings
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
         self._clients.close()
+        await self.router.ledger.limiters.flush()
         self.router.stop()
         await self.operations.stop()
         self._socket_keeper.stop()
