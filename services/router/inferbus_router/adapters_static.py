@@ -1,8 +1,9 @@
 """A routing table from a file, for tests, benchmarks and a router without a platform.
 
 The file, JSON or YAML, maps keys (`ModelRoute/<namespace>/<name>`,
-`ModelServer/<namespace>/<name>`) to what the router-config-publisher would publish under them: a
-`RouteEntry` or a `ServerEntry`. Invariant: a file is taken whole or not at all.
+`ModelServer/<namespace>/<name>`, `ExternalModelProvider/<namespace>/<name>`) to what the
+router-config-publisher would publish under them: a `RouteEntry` or a `ServerEntry`.
+Invariant: a file is taken whole or not at all.
 """
 
 import json
@@ -21,6 +22,7 @@ from inferbus_router.ports import TableSink
 _ENTRIES: dict[str, type[RouteEntry] | type[ServerEntry]] = {
     "ModelRoute": RouteEntry,
     "ModelServer": ServerEntry,
+    "ExternalModelProvider": ServerEntry,
 }
 
 
@@ -135,5 +137,5 @@ def _problem(path: Path, name: str, error: Exception) -> Problem:
         message="this is no key of a table part",
         file=str(path),
         value=name,
-        remedy="use ModelRoute/<namespace>/<name> or ModelServer/<namespace>/<name>",
+        remedy=f"use {', '.join(f'{kind}/<namespace>/<name>' for kind in _ENTRIES)}",
     )

@@ -10,7 +10,14 @@ from typing import Protocol
 
 from inferbus_router.account import Account
 from inferbus_router.endpoint import Endpoint
-from inferbus_router.errors import RequestError, no_ready_endpoint
+from inferbus_router.errors import (
+    RequestError,
+    bad_gateway,
+    gateway_timeout,
+    no_ready_endpoint,
+    provider_failed,
+    provider_timeout,
+)
 from inferbus_router.plan import Plan
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_load import Dispatch
@@ -39,6 +46,8 @@ class Attempts:
     """What it counts there."""
     _tried: tuple[Endpoint, ...] = ()
     _retries = 0
+    message: tuple[bytes, ...] | None = None
+    """What is written, where it isn't the client's request with another body."""
     _retry_timer: asyncio.TimerHandle | None = None
 
     def __init__(
@@ -89,7 +98,8 @@ class Attempts:
         assert self._endpoint
         self._connection = connection
         connection.send(
-            self._owner, upstream_request(self._request, self._payload, self._endpoint.host)
+            self._owner,
+            self.message or upstream_request(self._request, self._payload, self._endpoint.host),
         )
 
     def connect_failed(self, detail: str) -> None:
@@ -110,6 +120,20 @@ class Attempts:
         if self._connection is not None:
             self._connection.resume()
 
+    # What is told when they fail.
+
+    def unreachable(self, detail: str) -> RequestError:
+        """The last one failed like that."""
+        provider = self._plan.state.server.provider
+        return bad_gateway(detail) if provider is None else provider_failed(provider.name, detail)
+
+    def too_slow(self, seconds: float) -> RequestError:
+        """No response began in time."""
+        provider = self._plan.state.server.provider
+        if provider is None:
+            return gateway_timeout(seconds)
+        return provider_timeout(provider.name, seconds)
+
     # How attempts end.
 
     def first_token(self, now_ms: int) -> None:
@@ -120,6 +144,8 @@ class Attempts:
     def retry(self, failure: Failure, now_ms: int) -> bool:
         """Arrange another attempt where the rules allow one; the running one failed like that."""
         server = self._plan.state.server
+        if server.provider is not None and failure is not Failure.STALE:
+            return False
         delay_ms = retry_delay_ms(
             failure, self._retries, server.retry_attempts, server.retry_interval_ms, random()
         )

@@ -22,6 +22,9 @@ class ErrorType(StrEnum):
     UPSTREAM_TRANSPORT = "upstream_transport"
     UPSTREAM_RESPONSE = "upstream_response"
     RESPONSE_FORWARDING = "response_forwarding"
+    PROVIDER_CONFIG = "provider_config"
+    PROVIDER_DISCOVERY = "provider_discovery"
+    REQUEST_PROTOCOL = "request_protocol"
 
 
 _METRIC_NAMES = {
@@ -34,6 +37,9 @@ _METRIC_NAMES = {
     ErrorType.UPSTREAM_TRANSPORT: "upstream_transport",
     ErrorType.UPSTREAM_RESPONSE: "upstream_response",
     ErrorType.RESPONSE_FORWARDING: "response_forwarding",
+    ErrorType.PROVIDER_CONFIG: "provider_config",
+    ErrorType.PROVIDER_DISCOVERY: "provider_discovery",
+    ErrorType.REQUEST_PROTOCOL: "request_protocol",
 }
 
 SUCCESS = "successful_request"
@@ -273,3 +279,36 @@ def gateway_timeout(seconds: float) -> RequestError:
     """The engine's response didn't begin in time."""
     message = f"The model's endpoint did not begin to answer within {seconds:g} seconds."
     return RequestError(504, "gateway_timeout", message, ErrorType.UPSTREAM_TRANSPORT)
+
+
+# External providers (routing spec 6.5).
+
+
+def path_not_at_provider(kind: str, path: str) -> RequestError:
+    """The provider's API has no such path."""
+    message = f'provider type "{kind}" does not support path "{path}"'
+    return RequestError(400, "unsupported_path", message, ErrorType.REQUEST_PROTOCOL)
+
+
+def provider_not_ready(provider: str) -> RequestError:
+    """Its credential isn't there, or is of no use; the client can't do anything about it."""
+    message = f"external provider {provider} is not ready"
+    return RequestError(503, "provider_not_ready", message, ErrorType.PROVIDER_CONFIG)
+
+
+def provider_not_found(provider: str) -> RequestError:
+    """A route names a provider that isn't there (routing spec 2.2, step 12a)."""
+    message = f"can't find external model provider: {provider}"
+    return RequestError(404, "provider_not_found", message, ErrorType.PROVIDER_DISCOVERY)
+
+
+def provider_failed(provider: str, detail: str) -> RequestError:
+    """It can't be reached, or what it answers isn't HTTP."""
+    message = f"external provider {provider} request failed: {detail}"
+    return RequestError(502, "provider_failed", message, ErrorType.UPSTREAM_TRANSPORT)
+
+
+def provider_timeout(provider: str, seconds: float) -> RequestError:
+    """Its response didn't begin in time."""
+    message = f"external provider {provider} request failed: no answer within {seconds:g} seconds"
+    return RequestError(504, "provider_timeout", message, ErrorType.UPSTREAM_TRANSPORT)

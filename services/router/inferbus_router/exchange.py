@@ -7,6 +7,7 @@ to the engine is back in the pool or closed, nothing counts against it any more,
 closed.
 """
 
+from inferbus_contracts.resources.kinds import EXTERNAL_MODEL_PROVIDER
 from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.body import RequestBody
@@ -15,12 +16,11 @@ from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import (
     ErrorType,
     RequestError,
-    bad_gateway,
-    gateway_timeout,
     hold_deadline_passed,
     hold_queue_full,
     model_not_found,
     no_ready_endpoint,
+    provider_not_found,
     server_not_found,
     stream_broken,
 )
@@ -29,6 +29,7 @@ from inferbus_router.http_messages import error_page
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
+from inferbus_router.provider_request import provider_request
 from inferbus_router.queue_ticket import Ticket
 from inferbus_router.record import CLIENT_CLOSED, Destination
 from inferbus_router.relay import Relay, ResponseHead
@@ -129,6 +130,10 @@ class Exchange:
         attempts = Attempts(router, self, account, self._request, plan, ask, payload)
         self._attempts = attempts
         self._count(plan.first_byte_deadlines, now_ms)
+        if (provider := state.server.provider) is not None:
+            attempts.message = provider_request(
+                provider, router.credentials, self._request, payload
+            )
         attempts.start(now_ms)
 
     # While the model has no replica.
@@ -152,7 +157,10 @@ class Exchange:
         known = [key for key in rule.servers if self._router.fleet.server(key)]
         key = (known or rule.servers)[0]
         name = f"{key.namespace}/{key.name}"
-        return no_ready_endpoint(name, retry_after_seconds) if known else server_not_found(name)
+        if known:
+            return no_ready_endpoint(name, retry_after_seconds)
+        is_provider = key.kind == EXTERNAL_MODEL_PROVIDER
+        return provider_not_found(name) if is_provider else server_not_found(name)
 
     def table_changed(self) -> None:
         """It is held, and there may be an endpoint for it now."""
@@ -216,7 +224,7 @@ class Exchange:
             self._break_off(self._relay, detail, now_ms)
         elif not self._attempts.retry(failure, now_ms):
             self._attempts.failed(now_ms)
-            self.given_up(bad_gateway(detail))
+            self.given_up(self._attempts.unreachable(detail))
 
     # What the client and the clock do.
 
@@ -253,7 +261,7 @@ class Exchange:
             )
         elif self._relay is None:
             self._attempts.failed(now_ms)
-            self.given_up(gateway_timeout(seconds))
+            self.given_up(self._attempts.too_slow(seconds))
         else:
             self._break_off(self._relay, f"nothing came for {seconds:g} seconds", now_ms)
 

@@ -16,11 +16,12 @@ from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.policy_prefixes import PrefixIndex
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
+from inferbus_router.transport import Transport
 
 EndpointT = TypeVar("EndpointT", bound=EndpointLoad)
 
-EndpointId = tuple[str, str, int, str]
-"""(pod, address, port, protocol)."""
+EndpointId = tuple[str, str, int, Transport]
+"""(pod, address, port, how it is spoken to)."""
 
 
 class ServerState(Generic[EndpointT]):
@@ -64,8 +65,8 @@ class ServerState(Generic[EndpointT]):
 class Fleet(Generic[EndpointT]):
     """All servers and endpoints of the current table."""
 
-    def __init__(self, make_endpoint: Callable[[EndpointEntry, str], EndpointT]) -> None:
-        """`make_endpoint` makes an endpoint of an entry and its server's protocol."""
+    def __init__(self, make_endpoint: Callable[[EndpointEntry, Transport], EndpointT]) -> None:
+        """`make_endpoint` makes an endpoint of an entry and its server's transport."""
         self._make_endpoint = make_endpoint
         self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
@@ -93,14 +94,14 @@ class Fleet(Generic[EndpointT]):
     ) -> ServerState[EndpointT]:
         if known is not None and known.server is server:
             return known
-        endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
+        endpoints = tuple(self._endpoint(entry, server.transport) for entry in server.endpoints)
         return ServerState(server, endpoints, self.prefixes, _bindings(known, server))
 
-    def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
-        key = (entry.pod, entry.address, entry.port, protocol)
+    def _endpoint(self, entry: EndpointEntry, transport: Transport) -> EndpointT:
+        key = (entry.pod, entry.address, entry.port, transport)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
+            endpoint = self._endpoints[key] = self._make_endpoint(entry, transport)
             endpoint.prefixes = self.prefixes
         return endpoint
 

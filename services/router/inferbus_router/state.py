@@ -7,6 +7,7 @@ together: both are of the newest parts.
 from collections.abc import Callable
 
 from inferbus_contracts.events.route import EndpointEntry
+from inferbus_router.credentials import Credentials
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
 from inferbus_router.fleet import Fleet
 from inferbus_router.ledger import Ledger
@@ -18,6 +19,7 @@ from inferbus_router.queues import make_queues
 from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
+from inferbus_router.transport import Transport
 from inferbus_router.waiting import TimedRequest
 
 
@@ -35,8 +37,8 @@ class RouterState:
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
-        def make_endpoint(entry: EndpointEntry, protocol: str) -> Endpoint:
-            return Endpoint(entry, protocol, connections)
+        def make_endpoint(entry: EndpointEntry, transport: Transport) -> Endpoint:
+            return Endpoint(entry, transport, connections)
 
         self.settings = settings
         self.on_held: Callable[[], None] = lambda: None
@@ -47,6 +49,8 @@ class RouterState:
         self.table = RoutingTable()
         self.fleet = Fleet(make_endpoint)
         self.plans = Plans(ledger, self.first_byte_deadlines)
+        self.credentials = Credentials(settings.secrets, settings.credentials_dir)
+        """Of external providers."""
         self.retry_budget = RetryBudget()
         self.hold: HoldQueue[TimedRequest] = HoldQueue(
             settings.hold_queue_requests, settings.hold_queue_bytes

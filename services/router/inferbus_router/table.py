@@ -20,6 +20,8 @@ from inferbus_contracts.events.route import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.matching import Conditions, compile_conditions
+from inferbus_router.policy_provider import Provider
+from inferbus_router.transport import Transport, Trust
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +68,16 @@ class Server:
     retry_attempts: int
     retry_interval_ms: int
     session: SessionAffinity | None
+    provider: Provider | None
+    """None: its endpoints are of the fleet."""
     endpoints: tuple[EndpointEntry, ...]
+
+    @property
+    def transport(self) -> Transport:
+        """How its endpoints are spoken to."""
+        if self.provider is None:
+            return Transport(self.protocol, Trust.FLEET)
+        return Transport(self.protocol, Trust.ANYBODY if self.provider.insecure else Trust.PUBLIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +210,6 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
         session=entry.session,
+        provider=Provider(key, entry.provider) if entry.provider else None,
         endpoints=tuple(entry.endpoints),
     )
