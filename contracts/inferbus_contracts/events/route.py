@@ -160,6 +160,8 @@ class RouteAcknowledged(EventData):
     table_digest: str
     lag_ms: int
     """From publication to being served."""
+    without_credential: list[str] | None = None
+    """Keys of the ExternalModelProviders whose credential the router can't read; None: of none."""
 
 
 class ConditionStatus(StrEnum):

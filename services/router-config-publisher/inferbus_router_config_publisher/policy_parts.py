@@ -135,7 +135,7 @@ def _table_digest(pairs: Mapping[str, bytes]) -> str:
 
 
 def _publication_order(change: Change) -> tuple[int, ObjectKey]:
-    is_server = change.key.kind == kinds.MODEL_SERVER
+    is_server = change.key.kind in (kinds.MODEL_SERVER, kinds.EXTERNAL_MODEL_PROVIDER)
     if change.part is not None:
         return (0 if is_server else 1, change.key)
     return (3 if is_server else 2, change.key)

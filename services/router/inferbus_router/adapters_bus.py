@@ -7,6 +7,7 @@ can't be told then is dropped, oldest first, and counted.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.envelope import event_id
@@ -70,14 +71,13 @@ class BusTable:
             return
         last = parts[-1][1]
         stored_ms = self._bus.clock.anchor.to_virtual(message.stamp_ms)
-        self._sayings.say(
+        self._sayings.acknowledge(
             RouteAcknowledged(
                 revision=last.revision,
                 table_digest=last.table_digest,
                 lag_ms=max(self._bus.clock.now_ms() - stored_ms, 0),
             ),
-            self._sayings.own_key,
-            f"{last.revision}|{last.table_digest}|{message.sequence}",
+            message.sequence,
         )
 
 
@@ -87,6 +87,9 @@ class Sayings:
     def __init__(self, bus: Bus, router: str) -> None:
         self._bus = bus
         self._router = router
+        self._without_credential: list[str] = []
+        self._acknowledged: tuple[RouteAcknowledged, int] | None = None
+        """The last one, and the message it is about."""
         self._queue: deque[Outgoing] = deque(maxlen=QUEUE_LENGTH)
         self._filled = asyncio.Event()
         self.dropped = 0
@@ -107,6 +110,21 @@ class Sayings:
     def pending(self, target: ObjectKey, data: DemandPending) -> None:
         """Requests wait because the target has no replica."""
         self.say(data, target, f"{data.model}|{data.since_ms}|{self._bus.clock.now_ms()}")
+
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
+        """The providers whose credential can't be read: stands in every acknowledgement."""
+        self._without_credential = [str(provider) for provider in providers]
+        if self._acknowledged is not None:
+            acknowledged, sequence = self._acknowledged
+            self.acknowledge(acknowledged, sequence)
+
+    def acknowledge(self, acknowledged: RouteAcknowledged, sequence: int) -> None:
+        """The table up to a message of the stream is served."""
+        self._acknowledged = acknowledged, sequence
+        lacking = self._without_credential or None
+        data = acknowledged.model_copy(update={"without_credential": lacking})
+        table = f"{data.revision}|{data.table_digest}|{sequence}"
+        self.say(data, self.own_key, "|".join((table, *self._without_credential)))
 
     def say(self, data: EventData, key: ObjectKey, cause: str) -> None:
         """Queue one event; `cause` tells it from every other of its type and key."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -37,6 +37,7 @@ class RecordedDemand:
     def __init__(self) -> None:
         self.seconds: list[tuple[ObjectKey, DemandObserved]] = []
         self.sums: list[tuple[ObjectKey, DemandSummed]] = []
+        self.unready: list[list[str]] = []
         self.waiting: list[tuple[ObjectKey, DemandPending]] = []
 
     def observed(self, target: ObjectKey, data: DemandObserved) -> None:
@@ -47,6 +48,9 @@ class RecordedDemand:
 
     def pending(self, target: ObjectKey, data: DemandPending) -> None:
         self.waiting.append((target, data))
+
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
+        self.unready.append([str(provider) for provider in providers])
 
     def total(self, field: str) -> int:
         """A count over all seconds and models."""

@@ -19,6 +19,7 @@ from services.router.tests.client import Client, chat
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Engine, Turn, answers
 from tests.support.certificates import Certificate, make_certificate
+from tests.support.eventually import eventually
 
 KEY = ObjectKey("ExternalModelProvider", NAMESPACE, "hub")
 LEADING_THERE = route(RuleEntry(targets=[TargetShare(server=str(KEY))]))
@@ -218,6 +219,19 @@ async def test_t100_without_a_usable_credential_nothing_is_sent(
     assert response.json["error"]["message"] == "external provider ns/hub is not ready"
     assert not world.engine.turns
     await world.router.settled()
+
+
+async def test_t100_what_is_missing_is_told_and_told_again_when_it_is_there(
+    start_world: StartWorld,
+) -> None:
+    world = await start_world()
+    world.secrets.forget(SECRET)
+    world.serve()
+    told = world.router.demand.unready
+    assert told == [[str(KEY)]]
+    world.secrets.keep(SECRET, {"token": b"k"})
+    await eventually(lambda: told == [[str(KEY)], []])
+    assert (await (await world.client()).post(chat())).status == 200
 
 
 async def test_a_provider_without_a_secret_gets_no_credential(start_world: StartWorld) -> None:
