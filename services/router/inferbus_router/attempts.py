@@ -15,13 +15,12 @@ from inferbus_router.errors import (
     bad_gateway,
     gateway_timeout,
     no_ready_endpoint,
-    provider_failed,
-    provider_timeout,
 )
 from inferbus_router.plan import Plan
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_load import Dispatch
 from inferbus_router.policy_retry import Failure, retry_delay_ms
+from inferbus_router.provider_errors import provider_failed, provider_timeout
 from inferbus_router.request import Request
 from inferbus_router.state import RouterState
 from inferbus_router.upstream_protocol import ResponseReceiver, UpstreamProtocol

@@ -1,8 +1,8 @@
 """What a client or an operator is told when a request can't be served as asked.
 
 Every refusal is one `RequestError`: an HTTP status, an OpenAI error object and the word the access
-log and the metrics use for it. Invariant: no other module words an error for a client, so statuses
-and codes are decided here alone.
+log and the metrics use for it. Invariant: no other module but `provider_errors` words an error
+for a client, so statuses and codes are decided here alone.
 """
 
 import json
@@ -279,36 +279,3 @@ def gateway_timeout(seconds: float) -> RequestError:
     """The engine's response didn't begin in time."""
     message = f"The model's endpoint did not begin to answer within {seconds:g} seconds."
     return RequestError(504, "gateway_timeout", message, ErrorType.UPSTREAM_TRANSPORT)
-
-
-# External providers (routing spec 6.5).
-
-
-def path_not_at_provider(kind: str, path: str) -> RequestError:
-    """The provider's API has no such path."""
-    message = f'provider type "{kind}" does not support path "{path}"'
-    return RequestError(400, "unsupported_path", message, ErrorType.REQUEST_PROTOCOL)
-
-
-def provider_not_ready(provider: str) -> RequestError:
-    """Its credential isn't there, or is of no use; the client can't do anything about it."""
-    message = f"external provider {provider} is not ready"
-    return RequestError(503, "provider_not_ready", message, ErrorType.PROVIDER_CONFIG)
-
-
-def provider_not_found(provider: str) -> RequestError:
-    """A route names a provider that isn't there (routing spec 2.2, step 12a)."""
-    message = f"can't find external model provider: {provider}"
-    return RequestError(404, "provider_not_found", message, ErrorType.PROVIDER_DISCOVERY)
-
-
-def provider_failed(provider: str, detail: str) -> RequestError:
-    """It can't be reached, or what it answers isn't HTTP."""
-    message = f"external provider {provider} request failed: {detail}"
-    return RequestError(502, "provider_failed", message, ErrorType.UPSTREAM_TRANSPORT)
-
-
-def provider_timeout(provider: str, seconds: float) -> RequestError:
-    """Its response didn't begin in time."""
-    message = f"external provider {provider} request failed: no answer within {seconds:g} seconds"
-    return RequestError(504, "provider_timeout", message, ErrorType.UPSTREAM_TRANSPORT)

@@ -20,7 +20,6 @@ from inferbus_router.errors import (
     hold_queue_full,
     model_not_found,
     no_ready_endpoint,
-    provider_not_found,
     server_not_found,
     stream_broken,
 )
@@ -29,6 +28,7 @@ from inferbus_router.http_messages import error_page
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
+from inferbus_router.provider_errors import provider_not_found
 from inferbus_router.provider_request import provider_request
 from inferbus_router.queue_ticket import Ticket
 from inferbus_router.record import CLIENT_CLOSED, Destination

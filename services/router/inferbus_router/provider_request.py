@@ -4,8 +4,8 @@ Invariant: nothing is sent to a provider whose credential isn't there.
 """
 
 from inferbus_router.credentials import Credentials
-from inferbus_router.errors import path_not_at_provider, provider_not_ready
 from inferbus_router.policy_provider import Provider
+from inferbus_router.provider_errors import path_not_at_provider, provider_not_ready
 from inferbus_router.request import Request
 
 
