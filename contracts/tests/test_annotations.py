@@ -61,6 +61,7 @@ def test_tolerations() -> None:
         ("paused", "yes", "true or false"),
         ("progress-deadline", "0s", "above 0"),
         ("progress-deadline", "soon", "duration"),
+        ("try-timeout", "0s", "above 0"),
         ("startup-order", "last-first", "entry-first, roles-in-order"),
         ("tolerations", "{", "JSON list"),
         ("tolerations", "{}", "list of mappings"),

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from inferbus_optimizer.policy_exact import Choice, cheapest
+from tests.bench.endpoint_choice import PredictedTtft, SharedPredictedTtft
 from tests.bench.untuned_fleet import Untuned
 
 OBJECTIVE = os.environ.get("INFERBUS_ARENA_OBJECTIVE", "wait=2s@99.5%")
@@ -52,3 +53,13 @@ def untuned(startup_s: int) -> Untuned:
 def untuned_999(startup_s: int) -> Untuned:
     """The same with 99.9 % instead of 99.5 %."""
     return Untuned(startup_s, STRICTER)
+
+
+def predicted_ttft(endpoints: int) -> PredictedTtft:
+    """The router's default choice of an endpoint."""
+    return PredictedTtft(endpoints)
+
+
+def predicted_ttft_of_four(endpoints: int) -> SharedPredictedTtft:
+    """The same of four routers that tell each other what they sent."""
+    return SharedPredictedTtft(endpoints, 4)

@@ -7,6 +7,9 @@ from pydantic import Field
 
 from inferbus_contracts.base import EventData
 
+Authentication = Literal["required", "none"]
+"""Whether a route serves only clients that prove who they are, or everybody."""
+
 
 class StringRule(EventData):
     """How a text must look; exactly one way is set."""
@@ -50,6 +53,10 @@ class TokenLimit(EventData):
     unit_seconds: int
     redis: str | None = None
     """`host:port` where the limit is shared between routers."""
+    per: list[Literal["name", "principal"]] | None = None
+    """For each of what the limit holds: the name that clients use, and who sends the request;
+    empty: for the route as a whole; None: for each of both.
+    """
 
 
 class RouteEntry(EventData):
@@ -62,6 +69,8 @@ class RouteEntry(EventData):
     owned_by: str = ""
     rules: list[RuleEntry]
     limit: TokenLimit | None = None
+    authentication: Authentication | None = None
+    """None: as the router is set up."""
 
 
 class EndpointEntry(EventData):
@@ -123,6 +132,9 @@ class ServerEntry(EventData):
     target: str | None = None
     """Key of the scale target behind the endpoints: demand is reported under it."""
     timeout_ms: int | None = None
+    """Until the first byte of the response, all attempts together."""
+    try_timeout_ms: int | None = None
+    """The same for each attempt."""
     retry_attempts: int = 0
     retry_interval_ms: int = 100
     kv_connector: str | None = None

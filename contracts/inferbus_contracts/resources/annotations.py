@@ -33,6 +33,9 @@ OWNED_BY = f"{PREFIX}owned-by"
 """On a ModelRoute: `owned_by` of its model in `/v1/models` (ruling "owner")."""
 CREATED_AT = f"{PREFIX}created-at"
 """On a ModelRoute: when its model was created, RFC 3339 (llmaz spec 1.1)."""
+TRY_TIMEOUT = f"{PREFIX}try-timeout"
+"""On a ModelServer: how long one attempt may take to begin its answer, e.g. `5s`; the timeout of
+its traffic policy counts for all attempts together (routing spec, defect 3)."""
 
 PAUSED = f"{PREFIX}paused"
 """On a workload, `true`: no group or role moves on to another revision; the rest goes on."""
@@ -240,6 +243,15 @@ def parse_tolerations(text: str) -> list[dict[str, Any]]:
     return value
 
 
+def try_timeout_ms_of(annotations: Mapping[str, str]) -> int | None:
+    """How long one attempt may take, milliseconds; None: as long as all of them together.
+
+    Raises `ValueError` for what admission refuses.
+    """
+    value = annotations.get(TRY_TIMEOUT)
+    return None if value is None else parse_deadline_ms(value)
+
+
 def compat_of(annotations: Mapping[str, str]) -> Compat | None:
     """Whose behaviour is asked for; None means the platform's own, or a word nobody knows."""
     value = annotations.get(COMPAT)
@@ -278,6 +290,7 @@ _PARSERS: dict[str, Any] = {
     ENGINE_PORT: port,
     OWNED_BY: str,
     CREATED_AT: str,
+    TRY_TIMEOUT: parse_deadline_ms,
     PAUSED: parse_paused,
     PROGRESS_DEADLINE: parse_deadline_ms,
     STARTUP_ORDER: parse_startup_order,

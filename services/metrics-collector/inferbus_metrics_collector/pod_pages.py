@@ -19,7 +19,6 @@ from inferbus_metrics_collector.policy_history import (
     remember,
 )
 from inferbus_metrics_collector.policy_sample import Failure
-from inferbus_metrics_collector.policy_scan import PageReading, Scan
 from inferbus_metrics_collector.policy_selection import engine_port
 from inferbus_metrics_collector.ports import (
     Endpoint,
@@ -28,6 +27,7 @@ from inferbus_metrics_collector.ports import (
 )
 from inferbus_metrics_collector.telemetry import ScrapeMetrics
 from inferbus_metrics_collector.under_way import UnderWay
+from inferbus_shared.pages.scan import PageReading, Scan
 
 _SLOW_SHARE = 4
 """One in so many connections may be spent on endpoints that timed out last time."""

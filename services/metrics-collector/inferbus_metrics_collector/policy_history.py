@@ -7,7 +7,7 @@ window needs.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from inferbus_metrics_collector.policy_scan import Scan
+from inferbus_shared.pages.scan import Scan
 
 _MOST_WINDOWS = 4
 """A baseline older than that many windows says nothing about now."""

@@ -5,7 +5,7 @@ platform: how much a replica serves is found out from these. Invariant: the name
 whatever engine answers; what an engine doesn't show is left out, and is no problem.
 """
 
-from inferbus_metrics_collector.policy_names import families_of
+from inferbus_shared.pages.names import families_of
 
 WAITING = "kthena:num_requests_waiting"
 """Requests that wait in the engines: a gauge, summed over the pods."""

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from inferbus_contracts.events.metrics import MetricKind
 from inferbus_metrics_collector.policy_history import Reading
-from inferbus_metrics_collector.policy_labels import read_labels
-from inferbus_metrics_collector.policy_scan import Family, FamilyType, Scan
+from inferbus_shared.pages.labels import read_labels
+from inferbus_shared.pages.scan import Family, FamilyType, Scan
 
 Buckets = dict[float, float]
 """Cumulative count by upper bound, +Inf included."""

@@ -27,9 +27,9 @@ from inferbus_contracts.resources.metric_sources import (
 from inferbus_contracts.resources.scaling_targets import RoleScaling, Target
 from inferbus_metrics_collector.plans import ENGINE_PORT, Page, PodMetric, PrometheusMetric
 from inferbus_metrics_collector.policy_access import request_path, server_url_problem
-from inferbus_metrics_collector.policy_names import families_of
 from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_selection import Selector, selector
+from inferbus_shared.pages.names import families_of
 
 _KINDS = {
     Aggregation.TOTAL: MetricKind.EXTERNAL_TOTAL,

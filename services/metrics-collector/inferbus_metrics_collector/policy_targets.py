@@ -15,9 +15,9 @@ from inferbus_contracts.resources.metric_sources import PolicyMetric
 from inferbus_contracts.scaling.intents import IntentTarget, ScalingIntent
 from inferbus_contracts.scaling.settlement import Settled
 from inferbus_metrics_collector.plans import PodMetric, PrometheusMetric, SamplePlan, TargetPlan
-from inferbus_metrics_collector.policy_names import families_of
 from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_sources import MetricReader, aggregations
+from inferbus_shared.pages.names import families_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,8 +32,8 @@ from inferbus_metrics_collector.plans import Page, PodMetric, TargetPlan
 from inferbus_metrics_collector.pod_pages import PodPages
 from inferbus_metrics_collector.policy_history import Window
 from inferbus_metrics_collector.policy_sample import census, target_sample
-from inferbus_metrics_collector.policy_scan import MOST_SAMPLES, PIECE_BYTES, PageReading
 from inferbus_metrics_collector.telemetry import ScrapeMetrics
+from inferbus_shared.pages.scan import MOST_SAMPLES, PIECE_BYTES, PageReading
 from tests.support.engine_pages import engine_page
 
 MOST_PAGE_BYTES = 4 * 1024 * 1024

@@ -12,8 +12,8 @@ from inferbus_metrics_collector.plans import ENGINE_PORT, Page, TargetPlan
 from inferbus_metrics_collector.policy_history import PodReading, Reading
 from inferbus_metrics_collector.policy_objective import OBJECTIVE_FAMILIES
 from inferbus_metrics_collector.policy_sample import TargetOutcome, census, target_sample
-from inferbus_metrics_collector.policy_scan import scan
 from inferbus_metrics_collector.policy_selection import engine_port
+from inferbus_shared.pages.scan import scan
 
 OBJECTIVE = {"inferbus.dev/objective": "ttft=2s@99.5%"}
 NAMES = [

@@ -14,8 +14,8 @@ from inferbus_metrics_collector.policy_sample import (
     pages_of,
     target_sample,
 )
-from inferbus_metrics_collector.policy_scan import scan
 from inferbus_metrics_collector.policy_selection import Selector
+from inferbus_shared.pages.scan import scan
 
 PAGE = Page(8100, "/metrics")
 OTHER_PAGE = Page(9000, "/metrics")

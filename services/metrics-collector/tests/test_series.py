@@ -15,7 +15,6 @@ from inferbus_metrics_collector.policy_history import (
     baseline,
     remember,
 )
-from inferbus_metrics_collector.policy_scan import scan
 from inferbus_metrics_collector.policy_series import (
     PodValue,
     Unusable,
@@ -23,6 +22,7 @@ from inferbus_metrics_collector.policy_series import (
     counter_increase,
     pod_value,
 )
+from inferbus_shared.pages.scan import scan
 
 START = PodStart("u", 1)
 WINDOW = Window(length_ms=15_000, interval_ms=5_000)

@@ -19,9 +19,9 @@ from inferbus_contracts.events.metrics import MetricKind
 from inferbus_contracts.keys import ObjectKey
 from inferbus_metrics_collector.core import wanted_families
 from inferbus_metrics_collector.plans import Page, PodMetric, PrometheusMetric, TargetPlan
-from inferbus_metrics_collector.policy_names import COMMON_NAMES, families_of
 from inferbus_metrics_collector.policy_selection import Selector
 from inferbus_metrics_collector.policy_targets import NamespaceGrants, Planned
+from inferbus_shared.pages.names import COMMON_NAMES, families_of
 
 POLICY = ObjectKey("AutoscalingPolicy", "default", "p")
 BINDING = ObjectKey("AutoscalingPolicyBinding", "default", "b")

@@ -15,6 +15,7 @@ from inferbus_contracts.events.route import (
     SessionSource,
 )
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.annotations import try_timeout_ms_of
 from inferbus_contracts.resources.networking import (
     ModelServer,
     PDGroup,
@@ -93,6 +94,7 @@ def _entry(
         protocol=port.protocol.value if port else WorkloadProtocol.HTTP.value,
         target=str(workloads[0]) if workloads else None,
         timeout_ms=policy.timeout_ms or None,
+        try_timeout_ms=try_timeout_ms_of(server.metadata.annotations),
         retry_attempts=retry.attempts,
         retry_interval_ms=retry.retry_interval_ms,
         kv_connector=spec.kv_connector.type.value if spec.kv_connector else None,

@@ -70,6 +70,18 @@ def test_a_timeout_of_zero_is_none(timeout: str) -> None:
     assert World(server(trafficPolicy={"timeout": timeout})).server().timeout_ms is None
 
 
+@pytest.mark.parametrize(
+    ("annotations", "expected_ms"), [({"inferbus.dev/try-timeout": "2s"}, 2000), ({}, None)]
+)
+def test_rt_03_attempts_have_the_deadline_that_an_annotation_gives_them(
+    annotations: dict[str, str], expected_ms: int | None
+) -> None:
+    document = server()
+    document["metadata"]["annotations"] = annotations
+
+    assert World(document).server().try_timeout_ms == expected_ms
+
+
 def test_sessions_that_stay_together() -> None:
     """Routing spec 6.3; 5 minutes are what the reference shipped with."""
     sticky = {"sources": [{"type": "Header", "name": "X-S"}, {"type": "Cookie", "name": "sid"}]}

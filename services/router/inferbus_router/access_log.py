@@ -43,10 +43,23 @@ def text_line(record: RequestRecord) -> str:
     request_ms, upstream_ms, response_ms = phases_ms(record)
     return (
         f"[{_second(ended_ms // 1000)}{ended_ms % 1000:03d}Z] {line} {record.status}{error}"
-        f"{model}{route}{pod}{request_id}{upstream}"
+        f"{model}{route}{pod}{request_id}{upstream}{_rare(record)}"
         f" tokens={record.input_tokens}/{record.output_tokens}"
         f" timings={ended_ms - record.arrived_ms}ms({request_ms}+{upstream_ms}+{response_ms})\n"
     )
+
+
+def _rare(record: RequestRecord) -> str:
+    """The pairs that most requests don't have, in the reference's order."""
+    if record.error_type is None and not record.gateway:
+        return ""
+    pairs = (
+        ("error_origin", record.error_origin),
+        ("gateway", record.gateway),
+        ("http_route", record.http_route),
+        ("inference_pool", record.inference_pool),
+    )
+    return "".join(f" {key}={value}" for key, value in pairs if value)
 
 
 @lru_cache(maxsize=1024)
@@ -99,6 +112,10 @@ def json_line(record: RequestRecord) -> str:
         "upstream_model": upstream_model,
         "upstream_status_code": record.upstream_status,
         "upstream_attempts": record.attempts,
+        "error_origin": record.error_origin,
+        "gateway": record.gateway,
+        "http_route": record.http_route,
+        "inference_pool": record.inference_pool,
     }
     line |= {key: value for key, value in optional.items() if value}
     line |= {

@@ -4,22 +4,27 @@ Invariant: whatever an account raises or reserves it lowers or settles again by 
 has ended, however it ended; every request is counted once.
 """
 
+from collections.abc import Callable
+
+from inferbus_router.body import RequestBody
 from inferbus_router.demand import DemandCell
-from inferbus_router.errors import ErrorType, rate_limited
+from inferbus_router.errors import ErrorType, RequestError, rate_limited
 from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plan
-from inferbus_router.policy_limits import Refused, Reservation, RouteLimiter
-from inferbus_router.record import RequestRecord
+from inferbus_router.policy_limits import Need, Refused, Reservation, RouteLimiter
+from inferbus_router.record import CLIENT_CLOSED, Destination, RequestRecord
 from inferbus_router.request import Request
+from inferbus_router.shared_limits import Answer, SharedReservation
+from inferbus_router.table import Route
 from inferbus_router.traffic import path_label
+from inferbus_router.usage import UsageReader
 
 
 class Account(RequestRecord):
     """What one request has open in the ledger, beside what is known about it."""
 
     _plan: Plan | None = None
-    _limiter: RouteLimiter | None = None
-    _reservation: Reservation | None = None
+    _reservation: Reservation | SharedReservation | None = None
     _estimate = 0
     """Prompt tokens before scaling."""
     _waits = False
@@ -31,15 +36,40 @@ class Account(RequestRecord):
         ledger.traffic.arrived += 1
 
     def reserve(
-        self, limiter: RouteLimiter, prompt_tokens: int, max_output_tokens: int | None, now_ms: int
-    ) -> None:
-        """Pay for it in advance; raises `RequestError` 429 where the limit is used up.
+        self,
+        route: Route,
+        body: RequestBody,
+        now_ms: int,
+        on_answer: Callable[[Answer], None],
+    ) -> bool:
+        """Pay for it in advance; raises `RequestError` 429 where the route's limit is used up.
 
-        `prompt_tokens` is the unscaled estimate.
+        False where another has to be asked: then `on_answer` is called later, once.
         """
-        tokens = self._ledger.scale(self.model).scaled(prompt_tokens)
-        answer = limiter.reserve(now_ms, tokens, max_output_tokens)
+        assert self.request
+        self.destination = Destination(self.model, route.name)
+        limiter = self._ledger.limiters.of(route)
+        if limiter is None:
+            return True
+        tokens = self._ledger.scale(self.model).scaled(body.prompt_tokens)
+        need = Need(self.model, self.request.principal, tokens, body.max_output_tokens)
+        if isinstance(limiter, RouteLimiter):
+            self.take(limiter.reserve(need, now_ms))
+            return True
+        answer = limiter.reserve(need, now_ms, on_answer)
+        if answer is None:
+            return False
+        self.take(answer)
+        return True
+
+    def take(self, answer: Answer) -> None:
+        """A limit was asked; raises `RequestError` 429 where it is used up.
+
+        For a request that is over by now it gives back what was reserved.
+        """
         if isinstance(answer, Refused):
+            if self.ended_ms:
+                return
             self._count_refusal(answer)
             side = (
                 ErrorType.INPUT_RATE_LIMIT
@@ -47,7 +77,10 @@ class Account(RequestRecord):
                 else ErrorType.OUTPUT_RATE_LIMIT
             )
             raise rate_limited(side, answer.limit, answer.unit_seconds, answer.wait_ms)
-        self._limiter, self._reservation = limiter, answer
+        if self.ended_ms:
+            answer.settle(0, 0)
+        else:
+            self._reservation = answer
 
     def _count_refusal(self, refused: Refused) -> None:
         assert self.request
@@ -77,11 +110,20 @@ class Account(RequestRecord):
         if self._plan is None:
             self._arrive(plan, prompt_tokens, now_ms)
         else:
+            if self._runs:
+                self._leave(self._plan, now_ms)
             self._plan, self.destination = plan, plan.destination
         self._runs = True
         plan.traffic.active += 1
         if plan.cell is not None:
             plan.cell.in_flight += 1
+
+    def _leave(self, plan: Plan, now_ms: int) -> None:
+        """Another plan serves it: this one's target failed."""
+        plan.traffic.active -= 1
+        if plan.cell is not None:
+            self._ledger.demand.advance(now_ms)
+            plan.cell.in_flight -= 1
 
     def _arrive(self, plan: Plan, prompt_tokens: int, now_ms: int) -> None:
         self._plan = plan
@@ -116,13 +158,37 @@ class Account(RequestRecord):
         self.output_tokens += count
         self.last_byte_ms = now_ms
 
-    def used(self, prompt_tokens: int | None, output_tokens: int | None) -> None:
-        """What the engine counted; None where it didn't."""
+    def used(self, usage: UsageReader) -> None:
+        """What the engine counted."""
+        prompt_tokens = usage.prompt_tokens
         if prompt_tokens and self._plan is not None:
             self.input_tokens = prompt_tokens
             self._plan.scale.learn(self._estimate, prompt_tokens)
-        if output_tokens is not None:
-            self.output_tokens = output_tokens
+        if usage.output_tokens is not None:
+            self.output_tokens = usage.output_tokens
+        self.cached_tokens = usage.cached_tokens
+
+    # How it goes wrong.
+
+    def abandoned_by_client(self) -> None:
+        """Nobody waits for the rest of the response any more."""
+        self.client_left = True
+        self.error_type = ErrorType.RESPONSE_FORWARDING
+        self.error_message = "the client closed the connection"
+        self.status = self.status or CLIENT_CLOSED
+
+    def refused_by_endpoint(self) -> None:
+        """The client was passed on an error status."""
+        self.error_type = ErrorType.UPSTREAM_RESPONSE
+        self.error_message = "the endpoint refused the request"
+
+    def breaks_off(self, error: RequestError) -> None:
+        """The response can't be ended as it should."""
+        self.broke_off = True
+        self.error_type = error.error_type
+        self.error_message = error.message
+
+    # The end.
 
     def ended(self, now_ms: int) -> None:
         """It is over: the record says how."""
@@ -138,8 +204,8 @@ class Account(RequestRecord):
                 if now_ms >= ledger.demand.ends_at_ms:
                     ledger.demand.advance(now_ms)
                 self._close_demand(plan.cell, duration_index)
-        if self._limiter is not None:
-            self._settle(self._limiter)
+        if self._reservation is not None:
+            self._settle(self._reservation)
         ledger.log(self)
 
     def _count_unplanned(self, ledger: Ledger) -> None:
@@ -173,10 +239,9 @@ class Account(RequestRecord):
             cell.duration_buckets[duration_index] += 1
         cell.output_tokens += self.output_tokens
 
-    def _settle(self, limiter: RouteLimiter) -> None:
-        assert self._reservation
+    def _settle(self, reservation: Reservation | SharedReservation) -> None:
         answered = self.first_byte_ms and self.status < 400
-        if answered or self.client_left:
-            limiter.settle(self._reservation, self.input_tokens, self.output_tokens)
+        if answered or (self.client_left and self.attempts):
+            reservation.settle(self.input_tokens, self.output_tokens)
         else:
-            limiter.settle(self._reservation, 0, 0)
+            reservation.settle(0, 0)

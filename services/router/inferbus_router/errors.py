@@ -13,6 +13,7 @@ class ErrorType(StrEnum):
     """The access log's vocabulary (routing spec 2.9)."""
 
     REQUEST_PARSING = "request_parsing"
+    AUTHENTICATION = "authentication"
     INPUT_RATE_LIMIT = "input_rate_limit"
     OUTPUT_RATE_LIMIT = "output_rate_limit"
     ROUTE_NOT_FOUND = "route_not_found"
@@ -26,6 +27,11 @@ class ErrorType(StrEnum):
     PROVIDER_DISCOVERY = "provider_discovery"
     REQUEST_PROTOCOL = "request_protocol"
 
+
+UPSTREAM_ERRORS = frozenset(
+    {ErrorType.PROXY, ErrorType.UPSTREAM_TRANSPORT, ErrorType.UPSTREAM_RESPONSE}
+)
+"""What isn't the router's own doing."""
 
 _METRIC_NAMES = {
     ErrorType.INPUT_RATE_LIMIT: "rate_limit",
@@ -109,6 +115,34 @@ def invalid_form(detail: str) -> RequestError:
     return RequestError(400, "invalid_form", message, ErrorType.REQUEST_PARSING)
 
 
+def unauthorized(challenge_error: str, detail: str) -> RequestError:
+    """No credentials, or none that hold (routing spec 6.4).
+
+    `challenge_error` is a word of RFC 6750, 3.1; empty where nothing was brought.
+    """
+    challenge = b'Bearer realm="inferbus"'
+    if challenge_error:
+        challenge += b', error="' + challenge_error.encode() + b'"'
+    return RequestError(
+        401,
+        "invalid_api_key",
+        f"Unauthorized: {detail}.",
+        ErrorType.AUTHENTICATION,
+        headers=((b"www-authenticate", challenge),),
+    )
+
+
+def authentication_pending() -> RequestError:
+    """Whether the token holds can't be told before the provider's keys are there."""
+    return RequestError(
+        503,
+        "authentication_pending",
+        "The keys that tokens are checked with are being fetched.",
+        ErrorType.AUTHENTICATION,
+        retry_after_seconds=1,
+    )
+
+
 def model_missing() -> RequestError:
     """No usable `model`; 404 as in the reference (routing spec 2.2, step 4)."""
     message = "The request names no model: set `model` to the name of a model that is served here."
@@ -189,6 +223,12 @@ def headers_too_large(limit_bytes: int) -> RequestError:
     return RequestError(431, "headers_too_large", message, ErrorType.REQUEST_PARSING)
 
 
+def framing_too_large(limit_bytes: int) -> RequestError:
+    """What stands between and behind the chunks of a body is longer than headers may be."""
+    message = f"The request's chunk extensions and trailers are larger than {limit_bytes} bytes."
+    return RequestError(431, "headers_too_large", message, ErrorType.REQUEST_PARSING)
+
+
 def unsupported_transfer_coding(coding: str) -> RequestError:
     """A transfer coding other than chunked (RFC 9112, 6.1)."""
     message = f"The transfer coding {coding!r} is not supported; only chunked is."
@@ -203,6 +243,23 @@ def no_ready_endpoint(server: str, retry_after_seconds: int) -> RequestError:
         "no_ready_endpoint",
         message,
         ErrorType.POD_DISCOVERY,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def no_schedulable_endpoint(
+    server: str, filter_name: str, retry_after_seconds: int
+) -> RequestError:
+    """A configured filter leaves no endpoint: too busy, or without the adapter.
+
+    No fault of the client's, so it isn't told 400 (routing spec, defect 5).
+    """
+    message = f"all endpoints of the model server {server} are filtered out by {filter_name}"
+    return RequestError(
+        503,
+        "no_schedulable_endpoint",
+        message,
+        ErrorType.SCHEDULING,
         retry_after_seconds=retry_after_seconds,
     )
 
@@ -276,6 +333,6 @@ def stream_broken(detail: str) -> RequestError:
 
 
 def gateway_timeout(seconds: float) -> RequestError:
-    """The engine's response didn't begin in time."""
+    """No engine's response began in time."""
     message = f"The model's endpoint did not begin to answer within {seconds:g} seconds."
     return RequestError(504, "gateway_timeout", message, ErrorType.UPSTREAM_TRANSPORT)

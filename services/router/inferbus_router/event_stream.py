@@ -13,10 +13,13 @@ from typing import Any
 
 import orjson
 
+from inferbus_router.typed_events import TypedEvents
 from inferbus_router.usage import UsageReader
 
 _COUNTS = b'_tokens"'
 """Every usage object holds it, and hardly anything else in a stream does."""
+_MESSAGE_STOP = b"message_stop"
+_DONE = b"data: [DONE]\n\n"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _EVENT_END = re.compile(b"|".join(_ENDS))
 _MOST_WAITING_BYTES = 256 * 1024
@@ -28,13 +31,19 @@ class EventStream(UsageReader):
     def __init__(self, drop_usage: bool) -> None:
         self.events = 0
         """Data events forwarded, until the caller resets it: about one per token."""
+        self.is_finished = False
+        """The event that ends the response was forwarded: nothing that matters comes any more."""
         self._drop_usage = drop_usage
         self._waiting = b""
+        self._typed: TypedEvents | None = None
+        """None: no event had a type so far."""
 
     def feed(self, data: bytes) -> bytes:
         """The next piece of the stream; returns what goes to the client now."""
         events = self._whole_events(data)
-        kept = self._inspected(events) if _COUNTS in events else events
+        kept = self._inspected(events) if self._may_tell(events) else events
+        if events.endswith(_DONE):
+            self.is_finished = True
         self.events += kept.count(b"data:")
         return kept if self._drop_usage else events
 
@@ -55,6 +64,12 @@ class EventStream(UsageReader):
         self._waiting = data[end:]
         return data[:end]
 
+    def _may_tell(self, events: bytes) -> bool:
+        """Whether something in it is worth to be parsed."""
+        if _COUNTS in events:
+            return True
+        return self._typed is not None and self._typed.is_message and _MESSAGE_STOP in events
+
     def _inspected(self, events: bytes) -> bytes:
         """`events` without the one that carries usage alone."""
         kept = []
@@ -62,7 +77,7 @@ class EventStream(UsageReader):
         for end in _EVENT_END.finditer(events):
             event = events[position : end.end()]
             position = end.end()
-            if not (_COUNTS in event and self._is_only_usage(event)):
+            if not (self._may_tell(event) and self._is_only_usage(event)):
                 kept.append(event)
         kept.append(events[position:])
         return b"".join(kept)
@@ -72,12 +87,13 @@ class EventStream(UsageReader):
         document = _document(event)
         if document is None:
             return False
-        usage = document.get("usage")
-        if usage is None:
-            for name in ("response", "message"):
-                if isinstance(inner := document.get(name), dict):
-                    usage = inner.get("usage")
-        return self.read(usage) and document.get("choices") == []
+        kind = document.get("type")
+        if not isinstance(kind, str):
+            return self.read(document.get("usage")) and document.get("choices") == []
+        typed = self._typed = self._typed or TypedEvents()
+        typed.read(kind, document, self)
+        self.is_finished = typed.is_finished
+        return False
 
 
 def _document(event: bytes) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ Invariant: an endpoint that stays keeps its load, health and connections over an
 whichever servers name it; so does a rule its position in the cycle of its weights.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
@@ -47,9 +47,22 @@ class ServerState(Generic[EndpointT]):
         """Ready, not draining; prefill endpoints take no requests of their own."""
         self._turn = 0
 
-    def choose(self, ask: Ask, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:
-        """The endpoint for the next request (`policy_choice`); None when none is ready."""
-        candidates = self.candidates
+    def admits(self, now_ms: int) -> bool:
+        """Whether an endpoint is ready that isn't left alone because it keeps failing."""
+        return any(each.health.admits(now_ms) for each in self.candidates)
+
+    def choose(
+        self,
+        ask: Ask,
+        tried: Collection[EndpointT],
+        now_ms: int,
+        among: Sequence[EndpointT] | None = None,
+    ) -> EndpointT | None:
+        """The endpoint for the next request (`policy_choice`); None when none is ready.
+
+        `among`: only some of the candidates, where others have been ruled out.
+        """
+        candidates = self.candidates if among is None else among
         if self.bindings is not None and ask.session is not None:
             bound = self.bindings.endpoint(ask.session, candidates, tried, now_ms)
             if bound is not None:
@@ -116,17 +129,36 @@ class Fleet(Generic[EndpointT]):
         """All that the table names."""
         return list(self._endpoints.values())
 
+    def servers(self) -> list[ServerState[EndpointT]]:
+        """All that the table names."""
+        return list(self._servers.values())
+
     def server(self, key: ObjectKey) -> ServerState[EndpointT] | None:
         """The state of a server; None where the table has none of that name."""
         return self._servers.get(key)
 
-    def draw(self, rule: Rule) -> ServerState[EndpointT] | None:
-        """The target whose turn it is among those with a ready endpoint; None when none has."""
+    def draw(self, rule: Rule, now_ms: int) -> ServerState[EndpointT] | None:
+        """The target whose turn it is among those with a ready endpoint; None when none has.
+
+        A target all of whose endpoints keep failing is left out as long as another one works
+        (routing spec, defect 24).
+        """
         if len(rule.servers) == 1:
             state = self._servers.get(rule.servers[0])
             return state if state is not None and state.candidates else None
-        states = [self._servers.get(key) for key in rule.servers]
-        index = self._draws[rule].draw([bool(state and state.candidates) for state in states])
+        return self.draw_other(rule, (), now_ms)
+
+    def draw_other(
+        self, rule: Rule, tried: Collection[ObjectKey], now_ms: int
+    ) -> ServerState[EndpointT] | None:
+        """As `draw`, of a rule that is in the table, without the targets that were tried."""
+        states = [
+            None if key in tried or (state := self._servers.get(key)) is None else state
+            for key in rule.servers
+        ]
+        ready = [bool(state and state.candidates) for state in states]
+        works = [bool(state and state.admits(now_ms)) for state in states]
+        index = self._draws[rule].draw(works if any(works) else ready)
         return None if index is None else states[index]
 
     def to_wait_for(self, rule: Rule) -> ServerState[EndpointT] | None:

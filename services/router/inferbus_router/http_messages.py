@@ -48,12 +48,10 @@ class Page:
 
     def encoded(self, keep_alive: bool, request_id: bytes, without_body: bool = False) -> bytes:
         """The bytes of the response; without its body as the answer to HEAD."""
-        lines = [
-            status_line(self.status),
-            b"content-type: " + self.content_type,
-            b"content-length: %d" % len(self.body),
-            *(b"%b: %b" % header for header in self.headers),
-        ]
+        lines = [status_line(self.status), *(b"%b: %b" % header for header in self.headers)]
+        if self.status != HTTPStatus.NO_CONTENT:
+            lines.append(b"content-type: " + self.content_type)
+            lines.append(b"content-length: %d" % len(self.body))
         if request_id:
             lines.append(b"x-request-id: " + request_id)
         if not keep_alive:

@@ -17,11 +17,17 @@ from inferbus_router.traffic import Traffic, path_label
 class Ledger:
     """The books of one router."""
 
-    def __init__(self, router: str, now_ms: int, log: Callable[[RequestRecord], None]) -> None:
+    def __init__(
+        self,
+        router: str,
+        now_ms: int,
+        log: Callable[[RequestRecord], None],
+        limiters: Limiters,
+    ) -> None:
         """`router` is its name in demand; `log` gets every record that has ended."""
         self.traffic = Traffic()
         self.demand = DemandAccumulator(router, now_ms)
-        self.limiters = Limiters()
+        self.limiters = limiters
         self.log = log
         self._scales: dict[str, TokenScale] = {}
 

@@ -17,6 +17,7 @@ from inferbus_router.record import RequestRecord
 
 MOST_WAITING_LINES = 20_000
 
+_STANDARD_ERROR = Path("stderr")
 _FILE_PIECE_BYTES = 1 << 20
 _log = logging.getLogger("inferbus.router.access_log")
 
@@ -87,10 +88,12 @@ class LogWriter:
 
 
 def open_log(path: Path | None) -> int:
-    """A descriptor for the log: of the file, appended to and created, or of standard output.
+    """A descriptor for the log: of the file, appended to and created, or of a standard stream.
 
     Raises OSError.
     """
     if path is None:
         return os.dup(1)
+    if path == _STANDARD_ERROR:
+        return os.dup(2)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -4,7 +4,7 @@ Names and labels are the reference's (routing spec 6.6) where it has them; what 
 first token above all, carries the project's own prefix. Invariant: a scrape changes nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -17,8 +17,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from inferbus_contracts.events.demand import LATENCY_BOUNDS_MS
 from inferbus_router.admin import Gauges
-from inferbus_router.queue_metrics import queue_families
-from inferbus_router.queues import Queues
+from inferbus_router.metric_families import OWN, REFERENCE, cumulative
 from inferbus_router.record import Destination
 from inferbus_router.traffic import (
     DestinationTraffic,
@@ -28,8 +27,7 @@ from inferbus_router.traffic import (
     Traffic,
 )
 
-_REFERENCE = "kthena_router_"
-_OWN = "inferbus_router_"
+Source = Callable[[], Iterable[Metric]]
 _UNSET = "none"
 """The reference's label of what a request never came to."""
 _BACKEND = ("model_route", "backend_type", "backend_name", "upstream_model")
@@ -38,10 +36,11 @@ _BACKEND = ("model_route", "backend_type", "backend_name", "upstream_model")
 class RouterCollector(Collector):
     """Collects one router's counters."""
 
-    def __init__(self, traffic: Traffic, gauges: Gauges, queues: Queues | None = None) -> None:
+    def __init__(self, traffic: Traffic, gauges: Gauges, sources: Sequence[Source] = ()) -> None:
+        """`sources` give the families that others count."""
         self._traffic = traffic
         self._gauges = gauges
-        self._queues = queues
+        self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
@@ -51,19 +50,19 @@ class RouterCollector(Collector):
         yield from _latency_families(destinations)
         yield from self._active_families(destinations)
         yield from self._limit_families()
-        if self._queues is not None:
-            yield from queue_families(self._queues)
         for name, text, value in self._gauges():
-            yield GaugeMetricFamily(_OWN + name, text, value)
+            yield GaugeMetricFamily(OWN + name, text, value)
+        for source in self._sources:
+            yield from source()
 
     def _active_families(self, destinations: list[DestinationTraffic]) -> Iterator[Metric]:
         yield GaugeMetricFamily(
-            _REFERENCE + "active_requests",
+            REFERENCE + "active_requests",
             "Requests being served",
             self._traffic.active_requests,
         )
         downstream = GaugeMetricFamily(
-            _REFERENCE + "active_downstream_requests",
+            REFERENCE + "active_downstream_requests",
             "Requests being served, by the model clients named",
             labels=("model",),
         )
@@ -71,7 +70,7 @@ class RouterCollector(Collector):
             downstream.add_metric((model,), model_traffic.active)
         yield downstream
         upstream = GaugeMetricFamily(
-            _REFERENCE + "active_upstream_requests",
+            REFERENCE + "active_upstream_requests",
             "Requests that engines work on",
             labels=("model_server", *_BACKEND),
         )
@@ -85,7 +84,7 @@ class RouterCollector(Collector):
 
     def _limit_families(self) -> Iterator[Metric]:
         limited = CounterMetricFamily(
-            _REFERENCE + "rate_limit_exceeded",
+            REFERENCE + "rate_limit_exceeded",
             "Requests refused because a token limit was used up",
             labels=("model", "limit_type", "path"),
         )
@@ -97,7 +96,7 @@ class RouterCollector(Collector):
 
 def _request_families(destinations: Iterable[DestinationTraffic]) -> Iterator[Metric]:
     requests = CounterMetricFamily(
-        _REFERENCE + "requests",
+        REFERENCE + "requests",
         "Requests that ended",
         labels=("model", "path", "status_code", "error_type", *_BACKEND),
     )
@@ -115,7 +114,7 @@ def _request_families(destinations: Iterable[DestinationTraffic]) -> Iterator[Me
         durations.setdefault(key, Histogram()).add(count.duration)
     yield requests
     yield _histogram_family(
-        _REFERENCE + "request_duration_seconds",
+        REFERENCE + "request_duration_seconds",
         "From the arrival of a request to the end of its response",
         ("model", "path", "status_code", *_BACKEND),
         durations.items(),
@@ -129,7 +128,7 @@ def _token_families(destinations: Iterable[DestinationTraffic]) -> Iterator[Metr
             key = (_model_label(labels), outcome.path, kind, *_backend_labels(labels))
             sums[key] = sums.get(key, 0) + tokens
     tokens_family = CounterMetricFamily(
-        _REFERENCE + "tokens",
+        REFERENCE + "tokens",
         "Tokens of requests that engines answered, as they counted them where they did",
         labels=("model", "path", "token_type", *_BACKEND),
     )
@@ -145,19 +144,19 @@ def _latency_families(destinations: list[DestinationTraffic]) -> Iterator[Metric
         (_model_label(traffic.labels), *_backend_labels(traffic.labels)) for traffic in destinations
     ]
     yield _histogram_family(
-        _OWN + "time_to_first_token_seconds",
+        OWN + "time_to_first_token_seconds",
         "From the arrival of a streamed request to the first byte of its response",
         labels,
         zip(keys, (traffic.ttft for traffic in destinations), strict=True),
     )
     yield _histogram_family(
-        _OWN + "inter_token_seconds",
+        OWN + "inter_token_seconds",
         "Between two events of a streamed response",
         labels,
         zip(keys, (traffic.inter_token for traffic in destinations), strict=True),
     )
     retries = CounterMetricFamily(
-        _OWN + "upstream_retries", "Attempts beyond the first of a request", labels=labels
+        OWN + "upstream_retries", "Attempts beyond the first of a request", labels=labels
     )
     for key, traffic in zip(keys, destinations, strict=True):
         if traffic.retries:
@@ -180,13 +179,7 @@ def _histogram_family(
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
     """Cumulative, as Prometheus wants them."""
-    bounds = [*(str(bound_ms / 1000) for bound_ms in LATENCY_BOUNDS_MS), "+Inf"]
-    total = 0
-    buckets = []
-    for bound, count in zip(bounds, histogram.counts, strict=True):
-        total += count
-        buckets.append((bound, float(total)))
-    return buckets
+    return cumulative([bound_ms / 1000 for bound_ms in LATENCY_BOUNDS_MS], histogram.counts)
 
 
 def _outcomes(
@@ -212,9 +205,9 @@ def _backend_labels(labels: Destination) -> tuple[str, str, str, str]:
 
 
 def metrics_page(
-    traffic: Traffic, gauges: Gauges, queues: Queues | None = None
+    traffic: Traffic, gauges: Gauges, sources: Sequence[Source] = ()
 ) -> tuple[bytes, bytes]:
     """The page in Prometheus' text format, and its content type."""
     registry = CollectorRegistry()
-    registry.register(RouterCollector(traffic, gauges, queues))
+    registry.register(RouterCollector(traffic, gauges, sources))
     return generate_latest(registry), CONTENT_TYPE_LATEST.encode()

@@ -14,7 +14,7 @@ from inferbus_router.record import Destination
 from inferbus_router.table import Route
 from inferbus_router.timekeeper import Deadlines
 from inferbus_router.traffic import path_label
-from inferbus_router.waiting import TimedRequest
+from inferbus_router.waiting import TimedRequest, TimedTry
 
 _PATHS_WITH_STREAM_OPTIONS = frozenset({"/v1/chat/completions", "/v1/completions"})
 
@@ -30,6 +30,7 @@ class Plan:
         path: str,
         ledger: Ledger,
         first_byte_deadlines: Deadlines[TimedRequest],
+        try_deadlines: Deadlines[TimedTry] | None,
     ) -> None:
         """`model` is the name that clients use; a LoRA adapter's stays as it is upstream, because
         engines know adapters by that name.
@@ -38,6 +39,9 @@ class Plan:
         by_adapter = model != route.model_name
         self.state = state
         self.first_byte_deadlines = first_byte_deadlines
+        """For all attempts together."""
+        self.try_deadlines = try_deadlines
+        """For each attempt; None: only that of all together counts."""
         self.renamed = server.model if server.model != model and not by_adapter else None
         """What `model` has to be replaced by; None: nothing."""
         self.takes_stream_options = path in _PATHS_WITH_STREAM_OPTIONS
@@ -64,10 +68,12 @@ class Plans:
         self,
         ledger: Ledger,
         first_byte_deadlines: Callable[[int | None], Deadlines[TimedRequest]],
+        try_deadlines: Callable[[int | None], Deadlines[TimedTry] | None],
     ) -> None:
-        """`first_byte_deadlines` gives those for a model server's timeout in milliseconds."""
+        """The last two give the deadlines for a model server's timeouts in milliseconds."""
         self._ledger = ledger
         self._first_byte_deadlines = first_byte_deadlines
+        self._try_deadlines = try_deadlines
         self._plans: dict[tuple[Route, ServerState[Endpoint], str, str], Plan] = {}
 
     def find(self, route: Route, state: ServerState[Endpoint], model: str, path: str) -> Plan:
@@ -75,8 +81,9 @@ class Plans:
         key = (route, state, model, path)
         plan = self._plans.get(key)
         if plan is None:
-            deadlines = self._first_byte_deadlines(state.server.timeout_ms)
-            plan = Plan(route, state, model, path, self._ledger, deadlines)
+            first_byte = self._first_byte_deadlines(state.server.timeout_ms)
+            each_try = self._try_deadlines(state.server.try_timeout_ms)
+            plan = Plan(route, state, model, path, self._ledger, first_byte, each_try)
             if plan.path_label == path:
                 self._plans[key] = plan
         return plan

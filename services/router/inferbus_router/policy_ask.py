@@ -25,13 +25,25 @@ class PromptSource(Protocol):
 class Ask:
     """What one request asks of an endpoint."""
 
-    __slots__ = ("_blocks", "_ends", "_size", "body", "cached", "model", "prompt_tokens", "session")
+    __slots__ = (
+        "_blocks",
+        "_ends",
+        "_size",
+        "body",
+        "cached",
+        "is_stream",
+        "model",
+        "prompt_tokens",
+        "session",
+    )
 
     def __init__(self, model: str, prompt_tokens: int, body: PromptSource | None = None) -> None:
         """`model` is the name upstream (an adapter's own), `prompt_tokens` estimated and scaled."""
         self.model = model
         self.prompt_tokens = prompt_tokens
         self.body = body
+        self.is_stream = True
+        """The first token of its response can be seen."""
         self.session: str | None = None
         """Requests with the same key belong together; None: to nobody."""
         self.cached: Mapping[Any, int] = _NOTHING

@@ -51,7 +51,9 @@ def bearer_token(authorization: bytes) -> bytes | None:
     return fields[1]
 
 
-def check_claims(claims: Mapping[str, Any], policy: AuthenticationPolicy, now_seconds: int) -> str:
+def check_claims(
+    claims: Mapping[str, Any], policy: AuthenticationPolicy, now_seconds: float
+) -> str:
     """The subject of a token whose signature was checked; raises `TokenError`.
 
     `now_seconds` is Unix time, what `exp`, `nbf` and `iat` count in (RFC 7519, 4.1).

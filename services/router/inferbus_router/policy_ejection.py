@@ -14,7 +14,16 @@ MAX_EJECTION_MS = 60_000
 class Health:
     """What the last requests to one endpoint told about it."""
 
-    __slots__ = ("_ejections", "ejected_until_ms", "failures", "probing")
+    __slots__ = (
+        "_ejections",
+        "abandonments",
+        "all_ejections",
+        "all_failures",
+        "ejected_until_ms",
+        "failures",
+        "probing",
+        "successes",
+    )
 
     def __init__(self) -> None:
         self.failures = 0
@@ -23,6 +32,8 @@ class Health:
         """0: not ejected."""
         self.probing = False
         """A probe is on its way."""
+        self.successes = self.all_failures = self.abandonments = self.all_ejections = 0
+        """Ever."""
         self._ejections = 0
 
     def admits(self, now_ms: int) -> bool:
@@ -39,9 +50,11 @@ class Health:
     def abandoned(self) -> None:
         """A request ended without telling anything about the endpoint, e.g. its client left."""
         self.probing = False
+        self.abandonments += 1
 
     def succeeded(self) -> None:
         """The endpoint answered: it is back in full."""
+        self.successes += 1
         if self.failures or self.ejected_until_ms:
             self.failures = 0
             self.ejected_until_ms = 0
@@ -54,6 +67,7 @@ class Health:
         Each ejection in a row is twice as long as the one before, up to `MAX_EJECTION_MS`.
         """
         self.failures += 1
+        self.all_failures += 1
         was_probe, self.probing = self.probing, False
         already_out = bool(self.ejected_until_ms) and not was_probe
         if already_out or (not was_probe and self.failures < EJECT_AFTER_FAILURES):
@@ -61,3 +75,4 @@ class Health:
         length_ms = min(MAX_EJECTION_MS, BASE_EJECTION_MS << min(self._ejections, 10))
         self.ejected_until_ms = now_ms + length_ms
         self._ejections += 1
+        self.all_ejections += 1

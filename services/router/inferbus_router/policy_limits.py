@@ -3,16 +3,20 @@
 Token buckets as in routing spec 5, with its defects 6 and 7 avoided: both sides are checked before
 either is charged, what was used is always charged in full (a bucket can go into debt, and nobody
 passes until the debt is refilled), a request that failed gets its reservation back, and a changed
-table keeps the buckets of the limits that stayed. Invariant: however requests interleave, the
-tokens charged by a time never exceed capacity + refill until then + the debt of what was running.
+table keeps the buckets of the limits that stayed. A limit holds for each name that clients use, and
+for each of them that is known by name. Invariant: however requests interleave, the tokens charged
+to a holder by a time never exceed capacity + refill until then + the debt of what was running.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from inferbus_contracts.events.route import TokenLimit
 
 LimitSide = Literal["input", "output"]
+
+_FEW = 1024
+"""Holders that are remembered without asking whether they have to be."""
 
 
 class TokenBucket:
@@ -54,12 +58,15 @@ class TokenBucket:
         self._balance = tokens * self.unit_ms
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """What an admitted request was charged in advance."""
+class Need(NamedTuple):
+    """What a request asks of a limit."""
 
-    input_tokens: int
-    output_tokens: int
+    name: str
+    """The model's, or a LoRA adapter's, as the client said it."""
+    principal: str
+    prompt_tokens: int
+    max_output_tokens: int | None
+    """The request's own bound; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,63 +80,166 @@ class Refused:
     """None: never, the request alone is larger than the limit."""
 
 
-class RouteLimiter:
-    """The two buckets of one route."""
+class Holding:
+    """The two buckets of one holder of a limit."""
 
-    def __init__(self, declared: TokenLimit, now_ms: int) -> None:
-        self._expected_output = 1
-        self._input: TokenBucket | None = None
-        self._output: TokenBucket | None = None
-        self.change(declared, now_ms)
+    __slots__ = ("input", "open", "output")
 
-    def change(self, declared: TokenLimit, now_ms: int) -> None:
+    def __init__(self) -> None:
+        self.input: TokenBucket | None = None
+        self.output: TokenBucket | None = None
+        self.open = 0
+        """Reservations that aren't settled."""
+
+    def change(self, declared: TokenLimit, routers: int, now_ms: int) -> None:
         """Go on under another declaration; sides that stay keep their balance."""
-        self.declared = declared
         unit = declared.unit_seconds
-        self._input = _changed(self._input, declared.input_tokens, unit, now_ms)
-        self._output = _changed(self._output, declared.output_tokens, unit, now_ms)
+        self.input = _changed(self.input, _share(declared.input_tokens, routers), unit, now_ms)
+        self.output = _changed(self.output, _share(declared.output_tokens, routers), unit, now_ms)
 
-    def reserve(
-        self, now_ms: int, prompt_tokens: int, max_output_tokens: int | None
-    ) -> Reservation | Refused:
+    def is_untouched(self, now_ms: int) -> bool:
+        """Whether a new one would be the same."""
+        buckets = (self.input, self.output)
+        return not self.open and all(b is None or b.tokens(now_ms) >= b.limit for b in buckets)
+
+
+class Reservation:
+    """What an admitted request was charged in advance."""
+
+    __slots__ = ("_holding", "_limiter", "input_tokens", "output_tokens")
+
+    def __init__(
+        self, limiter: "RouteLimiter", holding: Holding, input_tokens: int, output_tokens: int
+    ) -> None:
+        self._limiter = limiter
+        self._holding = holding
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+    def settle(self, input_tokens: int, output_tokens: int) -> None:
+        """Charge what the request really used instead, once; 0 and 0 when it failed."""
+        holding = self._holding
+        holding.open -= 1
+        if holding.input:
+            holding.input.charge(input_tokens - self.input_tokens)
+        if holding.output:
+            holding.output.charge(output_tokens - self.output_tokens)
+        self._limiter.expected.learn(output_tokens)
+
+
+class ExpectedOutput:
+    """How long answers of one route are, from recent ones."""
+
+    tokens = 1
+
+    def of(self, need: Need) -> int:
+        """Tokens to reserve: the request's own bound, else what others used."""
+        return self.tokens if need.max_output_tokens is None else need.max_output_tokens
+
+    def learn(self, output_tokens: int) -> None:
+        """An answer had that many; 0: there was none."""
+        if output_tokens:
+            self.tokens += round((output_tokens - self.tokens) / 8)
+
+
+class RouteLimiter:
+    """The limit of one route."""
+
+    def __init__(self, declared: TokenLimit, routers: int = 1) -> None:
+        """Of the declared tokens this router gives out one part in `routers`."""
+        self.declared = declared
+        self.expected = ExpectedOutput()
+        self._routers = routers
+        self._holdings: dict[tuple[str, str], Holding] = {}
+        self._most_holdings = _FEW
+
+    def change(self, declared: TokenLimit, now_ms: int, routers: int = 1) -> None:
+        """Go on under another declaration, or as one of another number of routers."""
+        if (declared, routers) == (self.declared, self._routers):
+            return
+        self.declared, self._routers = declared, routers
+        for holding in self._holdings.values():
+            holding.change(declared, routers, now_ms)
+
+    def reserve(self, need: Need, now_ms: int) -> Reservation | Refused:
         """Admit a request and charge what it is expected to use, or refuse it and charge nothing.
 
-        Output passes while there is one token left (routing spec 5); what is reserved of it is the
-        request's own bound, else what recent requests of the route used, as far as there is.
+        Output passes while there is one token left (routing spec 5); what is reserved of it is what
+        is expected, as far as there is.
         """
-        if (refused := self._refusal(now_ms, prompt_tokens)) is not None:
+        if (refused := larger_than_limit(self.declared, need)) is not None:
             return refused
-        if self._input:
-            self._input.charge(prompt_tokens)
-        reserved_output = 0
-        if self._output:
-            wanted = self._expected_output if max_output_tokens is None else max_output_tokens
-            reserved_output = max(0, min(wanted, self._output.tokens(now_ms)))
-            self._output.charge(reserved_output)
-        return Reservation(prompt_tokens if self._input else 0, reserved_output)
+        holding = self._holding(holder(self.declared, need), now_ms)
+        if (refused := self._refusal(holding, need, now_ms)) is not None:
+            return refused
+        input_tokens = output_tokens = 0
+        if holding.input:
+            input_tokens = need.prompt_tokens
+            holding.input.charge(input_tokens)
+        if holding.output:
+            left = holding.output.tokens(now_ms)
+            output_tokens = max(0, min(self.expected.of(need), left))
+            holding.output.charge(output_tokens)
+        holding.open += 1
+        return Reservation(self, holding, input_tokens, output_tokens)
 
-    def _refusal(self, now_ms: int, prompt_tokens: int) -> Refused | None:
-        needs: tuple[tuple[LimitSide, TokenBucket | None, int], ...] = (
-            ("input", self._input, prompt_tokens),
-            ("output", self._output, 1),
+    def _refusal(self, holding: Holding, need: Need, now_ms: int) -> Refused | None:
+        declared = self.declared
+        sides: tuple[tuple[LimitSide, TokenBucket | None, int, int | None], ...] = (
+            ("input", holding.input, need.prompt_tokens, declared.input_tokens),
+            ("output", holding.output, 1, declared.output_tokens),
         )
-        for side, bucket, needed in needs:
-            if bucket is None or bucket.tokens(now_ms) >= needed:
+        for side, bucket, tokens, limit in sides:
+            if bucket is None:
                 continue
-            wait_ms = bucket.wait_ms(needed, now_ms) if needed <= bucket.limit else None
-            return Refused(side, bucket.limit, bucket.unit_ms // 1000, wait_ms)
+            # a share may be smaller than a request that the whole limit allows
+            needed = min(tokens, bucket.limit)
+            if bucket.tokens(now_ms) < needed:
+                wait_ms = bucket.wait_ms(needed, now_ms)
+                return Refused(side, limit or 0, declared.unit_seconds, wait_ms)
         return None
 
-    def settle(self, reserved: Reservation, input_tokens: int, output_tokens: int) -> None:
-        """Charge what a request really used instead of what was reserved; 0 and 0 when it
-        failed.
-        """
-        if self._input:
-            self._input.charge(input_tokens - reserved.input_tokens)
-        if self._output:
-            self._output.charge(output_tokens - reserved.output_tokens)
-            if output_tokens:
-                self._expected_output += round((output_tokens - self._expected_output) / 8)
+    def _holding(self, key: tuple[str, str], now_ms: int) -> Holding:
+        holding = self._holdings.get(key)
+        if holding is None:
+            if len(self._holdings) >= self._most_holdings:
+                self._forget_untouched(now_ms)
+            holding = self._holdings[key] = Holding()
+            holding.change(self.declared, self._routers, now_ms)
+        return holding
+
+    def _forget_untouched(self, now_ms: int) -> None:
+        kept = {k: each for k, each in self._holdings.items() if not each.is_untouched(now_ms)}
+        self._holdings = kept
+        self._most_holdings = max(_FEW, 2 * len(kept))
+
+    @property
+    def holders(self) -> int:
+        """How many are remembered."""
+        return len(self._holdings)
+
+
+def holder(declared: TokenLimit, need: Need) -> tuple[str, str]:
+    """Whom a request is charged to: the name it uses and who sends it, as far as the limit tells
+    them apart.
+    """
+    per = declared.per
+    if per is None:
+        return need.name, need.principal
+    return need.name if "name" in per else "", need.principal if "principal" in per else ""
+
+
+def larger_than_limit(declared: TokenLimit, need: Need) -> Refused | None:
+    """The refusal of a request that would never pass."""
+    limit = declared.input_tokens
+    if not limit or need.prompt_tokens <= limit:
+        return None
+    return Refused("input", limit, declared.unit_seconds, None)
+
+
+def _share(limit: int | None, routers: int) -> int | None:
+    """One router's part, rounded up so that none has nothing."""
+    return limit and -(-limit // routers)
 
 
 def _changed(

@@ -1,100 +1,184 @@
-"""What this router has going on at one endpoint, and how long a new prompt would wait there.
+"""What goes on at one endpoint, and how long a new prompt would wait there.
 
-Prompts are counted by their uncached tokens, along a line on which each prompt has a mark behind
-the ones sent before: a first token confirms all work up to the prompt's mark, and in between the
-work is reckoned by the learned speed. So responses without a stream, whose first token nobody sees,
-make no difference. Invariant: what a request adds is taken away once, however it ends, and an
-endpoint without requests has no load.
+Engines process prompts in the order they come, so what waits is a line: its first prompt began when
+the one before it was seen to end. Prompts count by their uncached tokens, and what this router
+can't see, other routers tell (`policy_peers`). Invariant: what a request adds is taken away once,
+however it ends, and an endpoint without requests has no load.
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_ejection import Health
 from inferbus_router.policy_prefixes import PrefixIndex
-from inferbus_router.policy_speed import PrefillSpeed
+from inferbus_router.policy_speed import FleetSpeed, PrefillSpeed
 
-RUNNING_REQUEST_TOKENS = 64
-"""What one running request weighs beside waiting prompt tokens: decoding steps that prefill
-shares.
-"""
+WARM_UP_MS = 15_000
+"""An endpoint that has just become ready is thought slower for that long (slow start)."""
+WARM_UP_FACTOR = 4.0
+"""By that much at first; less and less towards the end."""
+_LEAST_LEFT = 0.25
+"""Of a prompt that should be processed by now, at least that part is thought to be left."""
+_OVERDUE_LEFT = 0.5
+"""And at least that part of the time that it is overdue: what is late comes late."""
 
 
 class Dispatch:
     """One request as it was sent to one endpoint."""
 
-    __slots__ = ("mark", "new_tokens", "waits")
+    __slots__ = ("is_seen", "new_tokens", "sent_ms", "was_first")
 
-    def __init__(self, new_tokens: int, mark: int) -> None:
+    def __init__(self, new_tokens: int, sent_ms: int, is_seen: bool, was_first: bool) -> None:
         self.new_tokens = new_tokens
         """Prompt tokens that the endpoint has to process."""
-        self.mark = mark
-        """All that was sent to the endpoint up to it, tokens."""
-        self.waits = True
-        """It has no first token."""
+        self.sent_ms = sent_ms
+        self.is_seen = is_seen
+        """Its first token will be seen; without a stream only its end is."""
+        self.was_first = was_first
+        """Nothing of other routers waited there before it."""
+
+
+class Backlog(NamedTuple):
+    """What other routers have going on at an endpoint."""
+
+    running: int
+    """Requests sent and not ended."""
+    waiting_tokens: int
+    """Uncached prompt tokens without a first token; never 0 where there is a first prompt."""
+    first_tokens: int
+    """Those of the prompt that was sent first."""
+    first_sent_ms: int
+    processed_ms: int
+    """When the last first token was seen."""
 
 
 class EndpointLoad:
-    """What is predicted about one endpoint."""
+    """What is known and predicted about one endpoint."""
 
-    def __init__(self, pod: str, fleet_speed: PrefillSpeed | None = None) -> None:
+    def __init__(self, pod: str, fleet_speed: FleetSpeed | None = None) -> None:
         self.pod = pod
         self.in_flight = 0
         """Requests sent and not ended."""
         self.waiting_prompt_tokens = 0
         """Uncached prompt tokens of those that have no first token yet."""
         self.health = Health()
-        self.speed = PrefillSpeed(fleet_speed)
+        self.speed = PrefillSpeed(fleet_speed or FleetSpeed())
         self.prefixes: PrefixIndex[EndpointLoad] | None = None
         """Where prompts that are sent are remembered; None: nowhere."""
-        self._sent_tokens = 0
-        self._done_tokens = 0
-        self._done_ms = 0
+        self.peers: Backlog | None = None
+        """What other routers tell; None: nothing."""
+        self.sent_prompts: list[tuple[EndpointLoad, Sequence[int]]] | None = None
+        """Where prompts that are sent are noted for other routers; None: nowhere."""
+        self.warms_up_until_ms = 0
+        self._line: dict[Dispatch, None] = {}
+        self._processed_ms = 0
+
+    def ready_since(self, now_ms: int) -> None:
+        """It takes requests from now on: it has to warm up."""
+        self.warms_up_until_ms = now_ms + WARM_UP_MS
 
     def started(self, ask: Ask, now_ms: int) -> Dispatch:
         """A request is sent."""
-        if not self.in_flight:
-            self._done_tokens = self._sent_tokens
-        if self._done_tokens >= self._sent_tokens:
-            self._done_ms = now_ms
         cached = 0
-        if self.prefixes is not None and ask.is_hashed:
+        if ask.is_hashed and self.prefixes is not None:
             cached = ask.tokens_of(self.prefixes.sent(self, ask.blocks))
+            if self.sent_prompts is not None:
+                self.sent_prompts.append((self, ask.blocks))
         new_tokens = max(ask.prompt_tokens - cached, 1)
         self.in_flight += 1
         self.waiting_prompt_tokens += new_tokens
-        self._sent_tokens += new_tokens
         if self.health.ejected_until_ms:
             self.health.probing = True
-        return Dispatch(new_tokens, self._sent_tokens)
+        peers = self.peers
+        was_first = ask.is_hashed and (peers is None or not peers.waiting_tokens)
+        dispatch = Dispatch(new_tokens, now_ms, ask.is_stream, was_first)
+        self._line[dispatch] = None
+        return dispatch
 
     def first_token(self, dispatch: Dispatch, now_ms: int) -> None:
-        """Its first token is seen: the prompt is processed, and so are those before it."""
-        if not dispatch.waits:
+        """Its first token is seen: the prompt is processed."""
+        if dispatch not in self._line:
             return
-        self._processed(dispatch)
-        done_tokens = dispatch.mark - self._done_tokens
-        if done_tokens > 0:
-            self.speed.learn(done_tokens, now_ms - self._done_ms)
-            self._done_tokens, self._done_ms = dispatch.mark, now_ms
-
-    def _processed(self, dispatch: Dispatch) -> None:
-        dispatch.waits = False
-        self.waiting_prompt_tokens -= dispatch.new_tokens
+        self._pass_unseen(now_ms)
+        if dispatch.was_first and next(iter(self._line)) is dispatch:
+            began_ms = max(self._processed_ms, dispatch.sent_ms)
+            self.speed.learn(dispatch.new_tokens, now_ms - began_ms)
+        self._leave_line(dispatch)
+        self._processed_ms = now_ms
 
     def ended(self, dispatch: Dispatch) -> None:
         """It is over, however it went."""
-        if dispatch.waits:
-            self._processed(dispatch)
-            self._done_tokens = max(self._done_tokens, min(dispatch.mark, self._sent_tokens))
+        if dispatch in self._line:
+            self._leave_line(dispatch)
         self.in_flight -= 1
 
-    def predicted_wait_ms(self, now_ms: int) -> float:
-        """How long until an engine would begin with another prompt."""
-        return max(
-            0.0,
-            (self._sent_tokens - self._done_tokens) * self.speed.ms_per_token
-            - (now_ms - self._done_ms),
-        )
+    def _leave_line(self, dispatch: Dispatch) -> None:
+        del self._line[dispatch]
+        self.waiting_prompt_tokens -= dispatch.new_tokens
 
-    def predicted_load(self) -> int:
-        """Work ahead of a new request, in tokens."""
-        return self.waiting_prompt_tokens + RUNNING_REQUEST_TOKENS * self.in_flight
+    def _pass_unseen(self, now_ms: int) -> None:
+        """Take those from the head of the line that should be processed, where nobody sees it."""
+        for dispatch in list(self._line):
+            ends_ms = self._began_ms(dispatch) + dispatch.new_tokens * self.speed.ms_per_token
+            if dispatch.is_seen or ends_ms > now_ms:
+                return
+            self._leave_line(dispatch)
+            self._processed_ms = round(ends_ms)
+
+    def _began_ms(self, first: Dispatch) -> int:
+        return max(self._processed_ms, first.sent_ms)
+
+    def predicted_wait_ms(self, now_ms: int) -> float:
+        """How long until the engine would begin with another prompt."""
+        peers = self.peers
+        if peers is not None and peers.waiting_tokens:
+            return self._shared_wait_ms(peers, now_ms)
+        first = next(iter(self._line), None)
+        if first is None:
+            return 0.0
+        began_ms = self._began_ms(first)
+        ms_per_token = self.speed.ms_per_token
+        left_ms = first.new_tokens * ms_per_token - (now_ms - began_ms)
+        if left_ms <= 0 and not first.is_seen:
+            self._pass_unseen(now_ms)
+            return self.predicted_wait_ms(now_ms)
+        behind_ms = (self.waiting_prompt_tokens - first.new_tokens) * ms_per_token
+        return behind_ms + _left_ms(first.new_tokens * ms_per_token, left_ms)
+
+    def _shared_wait_ms(self, peers: Backlog, now_ms: int) -> float:
+        """The same with all routers' prompts in one line."""
+        first_tokens, sent_ms = peers.first_tokens, peers.first_sent_ms
+        self._pass_unseen(now_ms)
+        first = next(iter(self._line), None)
+        if first is not None and first.sent_ms < sent_ms:
+            first_tokens, sent_ms = first.new_tokens, first.sent_ms
+        began_ms = max(sent_ms, self._processed_ms, peers.processed_ms)
+        ms_per_token = self.speed.ms_per_token
+        work_ms = first_tokens * ms_per_token
+        behind_tokens = self.waiting_prompt_tokens + peers.waiting_tokens - first_tokens
+        return behind_tokens * ms_per_token + _left_ms(work_ms, work_ms - (now_ms - began_ms))
+
+    def own_backlog(self) -> Backlog:
+        """What this router has going on there, for other routers."""
+        for first in self._line:
+            return Backlog(
+                self.in_flight,
+                self.waiting_prompt_tokens,
+                first.new_tokens,
+                first.sent_ms,
+                self._processed_ms,
+            )
+        return Backlog(self.in_flight, 0, 0, 0, self._processed_ms)
+
+    def warm_up_factor(self, now_ms: int) -> float:
+        """How much slower it is thought than it will be."""
+        left_ms = self.warms_up_until_ms - now_ms
+        return 1 + (WARM_UP_FACTOR - 1) * left_ms / WARM_UP_MS if left_ms > 0 else 1.0
+
+
+def _left_ms(work_ms: float, left_ms: float) -> float:
+    """What is left of a prompt of `work_ms`, of which the clock has left `left_ms`."""
+    if left_ms > work_ms * _LEAST_LEFT:
+        return left_ms
+    return max(work_ms * _LEAST_LEFT, -left_ms * _OVERDUE_LEFT)

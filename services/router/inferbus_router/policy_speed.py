@@ -1,9 +1,11 @@
 """How fast endpoints process prompts, learned from what they did.
 
-Times are added up with the tokens they took, recent ones more, so that short prompts, whose time is
-mostly overhead, hardly count. Invariant: what is learned stays between `FASTEST` and `SLOWEST`, and
-no single prompt moves it far.
+Endpoints of one model server are mostly alike, and single times scatter widely, so one is thought
+to differ from its fleet only as far as chance can't explain it. Invariant: what is learned stays
+between `FASTEST_MS_PER_TOKEN` and `SLOWEST_MS_PER_TOKEN`, and no single prompt moves it far.
 """
+
+from math import sqrt
 
 DEFAULT_MS_PER_TOKEN = 1 / 8
 """8,000 tokens/s: before anything was learned."""
@@ -13,45 +15,72 @@ LEAST_TOKENS = 128
 """Shorter prompts tell of overhead, not of speed."""
 _MOST_FACTOR = 4.0
 """A prompt that took longer, or shorter, by more than that counts as by that much."""
-_MEMORY_TOKENS = 200_000
+_DEFAULT_TOKENS = 1_000
+"""What the default weighs beside what was seen."""
+_FLEET_MEMORY_TOKENS = 1_000_000
 """What was seen is halved beyond that many tokens."""
-_FLEET_TOKENS = 20_000
-"""An endpoint's own speed counts as much as its fleet's after that many tokens."""
+_OWN_MEMORY_PROMPTS = 128
+"""What was seen of one endpoint is halved beyond that many prompts."""
+_SCATTER = 1.0
+"""Twice what the times of equal prompts differ by from their mean, relative to it."""
 
 
-class PrefillSpeed:
-    """The speed of one endpoint, or of all of one kind."""
+class FleetSpeed:
+    """The speed of endpoints that are thought to be alike."""
 
-    __slots__ = ("_fleet", "_ms", "_tokens", "ms_per_token")
-
-    def __init__(self, fleet: "PrefillSpeed | None" = None) -> None:
-        """`fleet`: what holds until this one has learned; None: the default."""
-        self._fleet = fleet
+    def __init__(self) -> None:
+        self.ms_per_token = DEFAULT_MS_PER_TOKEN
         self._tokens = 0.0
         self._ms = 0.0
-        self.ms_per_token: float = fleet.ms_per_token if fleet else DEFAULT_MS_PER_TOKEN
 
-    def learn(self, tokens: int, took_ms: float) -> None:
-        """Prompts of that many tokens, one after the other, took that long."""
-        if tokens < LEAST_TOKENS:
-            return
+    def learn(self, tokens: int, took_ms: float) -> float:
+        """One of them processed a prompt of that many tokens; returns the time that counts."""
         expected_ms = tokens * self.ms_per_token
         if self._tokens:
             took_ms = min(max(took_ms, expected_ms / _MOST_FACTOR), expected_ms * _MOST_FACTOR)
         self._tokens += tokens
         self._ms += took_ms
-        if self._tokens > _MEMORY_TOKENS:
+        if self._tokens > _FLEET_MEMORY_TOKENS:
             self._tokens /= 2
             self._ms /= 2
-        self._set(self._prior_ms_per_token(tokens, took_ms))
-
-    def _prior_ms_per_token(self, tokens: int, took_ms: float) -> float:
-        if self._fleet is None:
-            return DEFAULT_MS_PER_TOKEN
-        self._fleet.learn(tokens, took_ms)
-        return self._fleet.ms_per_token
-
-    def _set(self, prior: float) -> None:
-        weight = _FLEET_TOKENS if self._fleet else _FLEET_TOKENS / 20
-        learned = (self._ms + weight * prior) / (self._tokens + weight)
+        default_ms = _DEFAULT_TOKENS * DEFAULT_MS_PER_TOKEN
+        learned = (self._ms + default_ms) / (self._tokens + _DEFAULT_TOKENS)
         self.ms_per_token = min(max(learned, FASTEST_MS_PER_TOKEN), SLOWEST_MS_PER_TOKEN)
+        return took_ms
+
+
+class PrefillSpeed:
+    """The speed of one endpoint."""
+
+    def __init__(self, fleet: FleetSpeed) -> None:
+        self._fleet = fleet
+        self._factor = 1.0
+        self._prompts = 0
+        self._expected_ms = 0.0
+        self._took_ms = 0.0
+
+    @property
+    def ms_per_token(self) -> float:
+        """Milliseconds that it needs for a token of a prompt."""
+        return self._fleet.ms_per_token * self._factor
+
+    def learn(self, tokens: int, took_ms: float) -> None:
+        """It processed a prompt of that many tokens, and nothing else, in that time."""
+        if tokens < LEAST_TOKENS:
+            return
+        self._expected_ms += tokens * self._fleet.ms_per_token
+        self._took_ms += self._fleet.learn(tokens, took_ms)
+        self._prompts += 1
+        if self._prompts > _OWN_MEMORY_PROMPTS:
+            self._prompts //= 2
+            self._expected_ms /= 2
+            self._took_ms /= 2
+        self._factor = _beyond_chance(self._took_ms / self._expected_ms, self._prompts)
+
+
+def _beyond_chance(factor: float, prompts: int) -> float:
+    """The factor as far as it can't be chance."""
+    chance = _SCATTER / sqrt(prompts)
+    if factor > 1:
+        return max(1.0, factor / (1 + chance))
+    return min(1.0, factor * (1 + chance))

@@ -6,7 +6,7 @@ milliseconds of virtual time, 0 where the moment never came.
 
 from typing import NamedTuple
 
-from inferbus_router.errors import ErrorType, RequestError
+from inferbus_router.errors import UPSTREAM_ERRORS, ErrorType, RequestError
 from inferbus_router.request import Request
 
 CLIENT_CLOSED = 499
@@ -51,6 +51,10 @@ class RequestRecord:
     model = ""
     """As the client named it, whether there is such a model or not."""
     destination = NOWHERE
+    gateway = ""
+    http_route = ""
+    inference_pool = ""
+    """`namespace/name` of the Gateway API objects that led there, where any did."""
     pod = ""
     upstream_status = 0
     attempts = 0
@@ -59,6 +63,8 @@ class RequestRecord:
     """Estimated."""
     input_tokens = 0
     """As counted by the engine, until then as estimated."""
+    cached_tokens: int | None = None
+    """Of the input, those the engine found in its prefix cache; None where it doesn't say."""
     output_tokens = 0
     """As counted by the engine, until then one for each event of the stream."""
 
@@ -66,6 +72,13 @@ class RequestRecord:
         """`request` is None where not even its head could be read."""
         self.request = request
         self.arrived_ms = arrived_ms
+
+    @property
+    def error_origin(self) -> str:
+        """`upstream` where an engine failed or refused, `router` otherwise; empty without error."""
+        if self.error_type is None:
+            return ""
+        return "upstream" if self.error_type in UPSTREAM_ERRORS else "router"
 
     def fail(self, error: RequestError) -> None:
         """It ends with this error."""

@@ -109,6 +109,11 @@ class Relay:
             self._framing = _IN_CHUNKS if minor_version else _UNTIL_CLOSE
             self.must_close = not minor_version
 
+    @property
+    def is_finished(self) -> bool:
+        """The client has all of the response, whatever becomes of the connection."""
+        return self._stream is not None and self._stream.is_finished
+
     def take_events(self) -> int:
         """Data events forwarded since the last call."""
         if self._stream is None:

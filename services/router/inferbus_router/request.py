@@ -6,9 +6,10 @@ concerns only the connection with the client, nor what it proves to the router w
 """
 
 import os
-from typing import Self
+from typing import NamedTuple, Self
 
 from inferbus_router.errors import (
+    RequestError,
     expectation_failed,
     malformed_request,
     unsupported_encoding,
@@ -22,6 +23,7 @@ from inferbus_router.heads import (
     header_lines,
     without_headers,
 )
+from inferbus_router.policy_trace_context import Trace
 
 _CUTTER = cutter(
     HOP_BY_HOP
@@ -85,13 +87,25 @@ class RequestHead:
         return other
 
 
+class Refusal(NamedTuple):
+    """Why a request is not served, and by which routes it is all the same."""
+
+    error: RequestError
+    exceptions: frozenset[str | None]
+    """What such a route says about authentication; None: nothing."""
+
+
 class Request:
     """A request; its body is there when it is complete."""
 
     body = b""
     was_told_to_go_on = False
+    trace: Trace | None = None
+    """What its spans hang on; None where nobody traces."""
     principal = ""
     """Who sends it, as far as the router has checked that; empty: nobody in particular."""
+    refusal: Refusal | None = None
+    """Why most routes don't serve it (`access`)."""
     credentials = b""
     """Header lines for the engine to check, each behind its line end (routing spec, defect 32)."""
 

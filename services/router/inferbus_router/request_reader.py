@@ -11,6 +11,7 @@ import httptools
 from inferbus_router.errors import (
     RequestError,
     body_too_large,
+    framing_too_large,
     headers_too_large,
     malformed_request,
     method_not_allowed,
@@ -24,6 +25,9 @@ IDLE, HEAD, BODY = range(3)
 _END_OF_DATA, _UPGRADE, _NEXT_REQUEST = range(3)
 """Where the parser stopped."""
 
+_MOST_FRAMING = 8
+"""Bytes around a byte of a body in chunks: a chunk of one byte has 5."""
+
 
 class RequestReader:
     """The parser of one connection."""
@@ -36,6 +40,8 @@ class RequestReader:
     _head_ended = False
     _keep_alive = False
     _body_bytes = 0
+    _chunked_bytes = 0
+    """Of a body in chunks, with what stands between its bytes."""
     _message_ended = False
     _is_over = False
     """The last request that can be told apart has been read."""
@@ -110,7 +116,16 @@ class RequestReader:
         parsed = self._parse(data)
         if self._message_ended:
             self._end_request(request)
+        elif request.head.is_chunked:
+            self._check_framing(len(data))
         return self._behind(request, data, left) if parsed == _NEXT_REQUEST else b""
+
+    def _check_framing(self, size: int) -> None:
+        """Extensions of chunks and trailers count for nothing, so they must not go on for ever."""
+        self._chunked_bytes += size
+        framing_bytes = self._chunked_bytes - self._body_bytes
+        if framing_bytes > self._max_head_bytes + _MOST_FRAMING * self._body_bytes:
+            raise framing_too_large(self._max_head_bytes)
 
     def _end_request(self, request: Request) -> None:
         body = self._body
@@ -118,6 +133,7 @@ class RequestReader:
             request.body = body[0] if len(body) == 1 else b"".join(body)
             self._body = []
             self._body_bytes = 0
+        self._chunked_bytes = 0
         self.phase = IDLE
         self.request = None
         self.complete.append(request)

@@ -7,7 +7,7 @@ not accepted, and nothing is taken for a response that wasn't asked for.
 
 import httptools
 
-from inferbus_router.heads import HEAD_END, HeadMemory
+from inferbus_router.heads import HEAD_END, LINE_END, HeadMemory
 from inferbus_router.relay import ResponseHead, read_response_head
 
 _MOST_HEAD_BYTES = 256 * 1024
@@ -40,7 +40,7 @@ class ResponseReader:
         """Read on; returns what is wrong with it, empty where nothing is."""
         if self.head is not None:
             return self._parse(data)
-        head = self._pending + data if self._pending else data
+        head = self._pending + data if self._pending else data.lstrip(LINE_END)
         end = head.find(HEAD_END)
         if end < 0:
             self._pending = head
@@ -48,7 +48,7 @@ class ResponseReader:
                 return "the head of the endpoint's response is too large"
             return self._parse(data)
         if head[9:10] == b"1":
-            return self._pass_interim(data, end + len(HEAD_END) - len(self._pending))
+            return self._pass_interim(data, len(data) - len(head) + end + len(HEAD_END))
         self._pending = b""
         problem = self._parse(data)
         if not self._head_ended:

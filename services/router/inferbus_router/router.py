@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.kinds import EXTERNAL_MODEL_PROVIDER
+from inferbus_router.cors import options_page
 from inferbus_router.demand import SECOND_MS, SUM_MS, DemandSums
 from inferbus_router.errors import (
     RequestError,
@@ -17,7 +18,7 @@ from inferbus_router.errors import (
     unknown_path,
 )
 from inferbus_router.exchange import Exchange
-from inferbus_router.http_messages import Page, error_page
+from inferbus_router.http_messages import Page
 from inferbus_router.ledger import Ledger
 from inferbus_router.pages import message_page, model_page, models_page
 from inferbus_router.ports import DemandSink, Parts
@@ -28,6 +29,7 @@ from inferbus_router.state import RouterState
 
 _LEAST_TICK_SECONDS = 0.01
 _READ = (b"GET", b"HEAD")
+_PAGES = frozenset({"/healthz", "/readyz", "/v1/models"})
 
 
 class Router:
@@ -56,19 +58,31 @@ class Router:
     def handle(self, client: ServerProtocol, request: Request) -> RunningRequest | None:
         """Serve a request; None where it is answered already."""
         head = request.head
+        access = self.state.access
+        if access.is_needed and (refusal := access.refusal(request)) is not None:
+            self._refuse(client, request, refusal)
+            return None
         if head.method == b"POST" and head.path.startswith("/v1/"):
+            if self.state.tracer is not None:
+                self.state.tracer.begin(request)
             exchange = Exchange(self.state, client, request)
             return exchange if exchange.begin() else None
         self._answer(client, request)
         return None
 
+    def _refuse(self, client: ServerProtocol, request: Request, error: RequestError) -> None:
+        self.refused(request, error)
+        client.answer(request, self.state.page_of(error, request.head))
+
     def _answer(self, client: ServerProtocol, request: Request) -> None:
         record = RequestRecord(request, self.state.now_ms())
         try:
             page = self._page(request)
+            if self.state.cors is not None and request.head.method != b"OPTIONS":
+                self.state.cors.permit(page, request.head)
         except RequestError as error:
             record.fail(error)
-            page = error_page(error)
+            page = self.state.page_of(error, request.head)
         record.status = page.status
         record.ended_ms = record.arrived_ms
         if request.head.path.startswith("/v1/"):
@@ -79,6 +93,8 @@ class Router:
         """The router's own answer; raises `RequestError` where it has none."""
         method, path = request.head.method, request.head.path
         page: Page | None
+        if method == b"OPTIONS":
+            return options_page(self.state.cors, request.head, _methods_of(path))
         if path == "/healthz":
             page = message_page(200, "ok")
         elif path == "/readyz":
@@ -119,12 +135,15 @@ class Router:
         earlier = state.table
         parts = list(parts)
         state.table = earlier.with_parts(parts)
-        for endpoint in state.fleet.sync(state.table):
+        gone = state.fleet.sync(state.table)
+        for endpoint in gone:
             endpoint.retire()
+        state.on_table(gone)
         state.plans.forget()
         self.ledger.demand.forget_idle()
         if state.table.routes is not earlier.routes:
             self.ledger.follow(earlier, state.table, state.now_ms())
+            state.access.follow(state.table)
         if state.queues is not None:
             state.queues.follow(state.table.indexes.names)
         for held in state.hold.items():
@@ -186,3 +205,12 @@ class Router:
     def _tell_pending(self) -> None:
         for pending in self.state.hold.pending(self._name):
             self._demand.pending(pending.target, pending.data)
+
+
+def _methods_of(path: str) -> bytes:
+    """What can be done there; raises `RequestError` where nothing can."""
+    if path in _PAGES or path.startswith("/v1/models/"):
+        return b"GET, HEAD, OPTIONS"
+    if path.startswith("/v1/"):
+        return b"POST, OPTIONS"
+    raise unknown_path(path)

@@ -1,12 +1,13 @@
 """The router's settings, `INFERBUS_ROUTER_…`."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from inferbus_contracts.services import Service
+from inferbus_router.reference_environment import ReferenceEnvironment
 from inferbus_shared.settings import ServiceSettings
 
 _MIB = 1024 * 1024
@@ -19,16 +20,35 @@ class RouterSettings(ServiceSettings):
 
     service: ClassVar[Service] = Service.ROUTER
 
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *sources: Any, **named: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The reference's variables come last."""
+        given = super().settings_customise_sources(settings_cls, *sources, **named)
+        return (*given, ReferenceEnvironment(settings_cls))
+
     host: str = "127.0.0.1"
     """Address that clients reach; every address needs `0.0.0.0` or `::`."""
     port: int = Field(default=8080, ge=0, le=65535)
     """0 lets the system choose."""
     listen_fd: int | None = Field(default=None, ge=3)
     """A listening socket that was inherited; host and port are then its own."""
+    debug_port: int | None = Field(default=None, ge=0, le=65535)
+    """The debug endpoint has a port of its own on 127.0.0.1 there, 0: any; None: it is beside the
+    metrics, where their address is of this machine alone.
+    """
     backlog: int = Field(default=4096, ge=1)
     """Connections that the system completes before they are accepted."""
     table_file: Path | None = None
     """Take the routing table from this JSON or YAML file instead of from the bus."""
+
+    configuration_file: Path | None = None
+    """The reference's `routerConfiguration.yaml`: scheduler plugins and authentication."""
+    configuration_interval_seconds: float = Field(default=1, gt=0)
+    """The file is looked at that often, and followed when it changes."""
+    engine_metrics_interval_seconds: float = Field(default=1, gt=0)
+    """Engines are asked for their metrics that often, where a scheduler plugin goes by them."""
 
     max_head_bytes: int = Field(default=64 * 1024, ge=1024)
     """Request line and headers."""
@@ -66,11 +86,35 @@ class RouterSettings(ServiceSettings):
     retry_after_seconds: int = Field(default=5, ge=1)
     """Told to clients with 503."""
 
+    cors_origins: str = ""
+    """Origins whose pages may call the router from a browser, with commas between them, or `*` for
+    any; empty: none.
+    """
+    limit_deadline_ms: int = Field(default=20, ge=1)
+    """A request waits that long at most for the Redis server of its limit; real time."""
+    api_keys_path: Path | None = None
+    """File of `name: key` lines, or folder of one file per key, that clients must have one of;
+    None: no API keys. Read again when it changes.
+    """
+    forward_credentials: bool = False
+    """Engines get the client's Authorization and X-API-Key too."""
+    jwks_refresh_seconds: float = Field(default=3600, gt=0)
+    """The keys of the identity provider are fetched that often; real time."""
+    jwks_least_gap_seconds: float = Field(default=10, ge=0)
+    """Between two fetches that tokens with unknown keys ask for; real time."""
+
     access_log: Literal["text", "json", "off"] = "text"
     access_log_path: Path | None = None
-    """Appended to; None: standard output."""
+    """Appended to; None: standard output, `stderr`: standard error."""
     access_log_flush_ms: int = Field(default=250, ge=10)
     """Lines are written together that often."""
+    tracing: str | None = None
+    """Send spans of requests to the OpenTelemetry collector at this URL (OTLP over HTTP)."""
+    tracing_sample_ratio: float = Field(default=1, ge=0, le=1)
+    """Of the traces that begin here; whether one that a client began is kept, is the client's say.
+    """
+    tracing_interval_seconds: float = Field(default=1, gt=0)
+    """Spans are sent together that often."""
     upstream_ca_file: Path | None = None
     """Certificates that endpoints with protocol https are checked against; None: the system's."""
     upstream_server_name: str | None = Field(default=None, min_length=1)

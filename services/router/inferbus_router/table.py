@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.route import (
+    Authentication,
     EndpointEntry,
     RouteEntry,
     RoutePublished,
@@ -48,6 +49,7 @@ class Route:
     owned_by: str
     rules: tuple[Rule, ...]
     limit: TokenLimit | None
+    authentication: Authentication | None
 
 
 Candidates = tuple[tuple[Route, Rule], ...]
@@ -65,6 +67,7 @@ class Server:
     model: str | None
     protocol: str
     timeout_ms: int | None
+    try_timeout_ms: int | None
     retry_attempts: int
     retry_interval_ms: int
     session: SessionAffinity | None
@@ -95,8 +98,11 @@ class TableIndexes:
         self.by_adapter: dict[str, Candidates] = {}
         self.names: dict[str, Route] = {}
         """Every name that clients may use, sorted, with the first route that lists it."""
+        self.authentication: set[Authentication | None] = set()
+        """What routes say about it."""
         names: dict[str, Route] = {}
         for route in sorted(routes, key=lambda route: (route.created_at_ms, route.name)):
+            self.authentication.add(route.authentication)
             candidates = tuple((route, rule) for rule in route.rules)
             if route.model_name:
                 self.by_model[route.model_name] = (
@@ -196,6 +202,7 @@ def _compile_route(key: ObjectKey, entry: RouteEntry) -> Route:
         owned_by=entry.owned_by,
         rules=rules,
         limit=entry.limit,
+        authentication=entry.authentication,
     )
 
 
@@ -207,6 +214,7 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         model=entry.model,
         protocol=entry.protocol,
         timeout_ms=entry.timeout_ms,
+        try_timeout_ms=entry.try_timeout_ms,
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
         session=entry.session,

@@ -96,16 +96,27 @@ class UpstreamProtocol(asyncio.Protocol):
         self._silent = False
         had_head = reader.head is not None
         problem = reader.feed(data)
+        if problem and reader.head is None:
+            self._fail(receiver, problem)
+            return
         head = None if had_head else reader.head
         body = reader.take_body()
         is_complete = reader.is_complete
         if is_complete:
-            self._give_back(usable=reader.is_reusable and not problem)
+            self._give_back(usable=reader.is_reusable and not problem and self._is_sent)
         if head is not None or body or is_complete:
             receiver.response_received(head, body, is_complete)
         if problem and self._receiver is receiver:
-            self.abandon()
-            receiver.response_failed(Failure.BROKEN, problem)
+            self._fail(receiver, problem)
+
+    def _fail(self, receiver: ResponseReceiver, problem: str) -> None:
+        self.abandon()
+        receiver.response_failed(Failure.BROKEN, problem)
+
+    @property
+    def _is_sent(self) -> bool:
+        """The engine took the whole request, and didn't answer before it had."""
+        return self._transport is not None and not self._transport.get_write_buffer_size()
 
     def _give_back(self, usable: bool) -> None:
         self._receiver = None
@@ -130,5 +141,5 @@ class UpstreamProtocol(asyncio.Protocol):
         elif self._silent and self._used:
             receiver.response_failed(Failure.STALE, "the endpoint closed the kept connection")
         else:
-            reason = str(error) if error else "the endpoint closed the connection"
+            reason = str(error or "") or "the endpoint closed the connection"
             receiver.response_failed(Failure.BROKEN, reason)

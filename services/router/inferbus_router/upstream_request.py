@@ -25,10 +25,11 @@ def read_body(request: Request) -> RequestBody:
 
 def upstream_request(request: Request, payload: bytes, host: bytes) -> tuple[bytes, ...]:
     """The pieces to write, one after the other, to the endpoint of that name."""
+    trace = request.trace
     head = b"%b %b HTTP/1.1%b%b\r\nhost: %b\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (
         request.head.method,
         request.head.target,
-        request.head.forwarded,
+        request.head.forwarded if trace is None else trace.forwarded,
         request.credentials,
         host,
         request.request_id,

@@ -22,6 +22,8 @@ class UsageReader:
     prompt_tokens: int | None = None
     """None: nothing was said."""
     output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Of the prompt, those found in the engine's prefix cache."""
 
     def read(self, usage: Any) -> bool:
         """Take the numbers of a usage object; False where it holds none above 0."""
@@ -34,6 +36,9 @@ class UsageReader:
             self.prompt_tokens = prompt
         if isinstance(output, int):
             self.output_tokens = output
+        cached = _cached_tokens(usage)
+        if cached is not None:
+            self.cached_tokens = cached
         return bool(prompt or output)
 
 
@@ -42,6 +47,15 @@ def _prompt_tokens(usage: Mapping[str, Any]) -> int | None:
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     counts = [usage[name] for name in names if isinstance(usage.get(name), int)]
     return sum(counts) if counts else None
+
+
+def _cached_tokens(usage: Mapping[str, Any]) -> int | None:
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    if isinstance(details, dict):
+        cached = details.get("cached_tokens")
+    else:
+        cached = usage.get("cache_read_input_tokens")
+    return cached if isinstance(cached, int) else None
 
 
 class JsonUsageReader(UsageReader):

@@ -16,3 +16,11 @@ class TimedRequest(Protocol):
     def table_changed(self) -> None:
         """It is held, and there may be an endpoint for it now."""
         ...
+
+
+class TimedTry(Protocol):
+    """One attempt of a request as its deadline sees it."""
+
+    def try_deadline_passed(self) -> None:
+        """The response didn't begin in time."""
+        ...

@@ -8,15 +8,20 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
+from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.listener_tls import ServedCertificate, served_certificate, watch
 from inferbus_router.log_writer import LogWriter, open_log
+from inferbus_router.operations import Operations
+from inferbus_router.policy_authentication import AuthenticationPolicy
 from inferbus_router.ports import DemandSink
 from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.record import RequestRecord
@@ -43,6 +48,7 @@ class RunningRouter:
     _settings: RouterSettings
     _log: LogWriter | None
     _socket_keeper: Timekeeper
+    operations: Operations
     _certificate: ServedCertificate | None
 
     async def accept(self) -> None:
@@ -59,6 +65,7 @@ class RunningRouter:
         await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
         self._clients.close()
         self.router.stop()
+        await self.operations.stop()
         self._socket_keeper.stop()
         await self.admin.drain(0, 0)
         if self._log is not None:
@@ -77,8 +84,8 @@ async def start_router(
     `name` tells it from other routers in the demand it reports; without `queues` requests are
     served in the order they come.
     """
+    access = _access_control(settings)
     certificate, upstream_tls = served_certificate(settings), UpstreamTls(settings)
-    sockets = _open_sockets(settings)
     log = _open_access_log(settings)
     loop = asyncio.get_running_loop()
 
@@ -95,8 +102,11 @@ async def start_router(
     )
     if certificate is not None:
         watch(certificate, keeper, round(settings.tls_reload_seconds * 1000))
-    ledger = Ledger(name, now_ms(), log.write if log else _no_log)
-    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, queues)
+    limiters = Limiters(partial(_redis_link, settings.limit_deadline_ms / 1000))
+    ledger = Ledger(name, now_ms(), log.write if log else _no_log, limiters)
+    state = RouterState(settings, ledger, now_ms, clock.anchor.rate, connections, access, queues)
+    operations = Operations(settings, state, connections, name)
+    sockets = _open_sockets(settings)
     router = Router(name, state, demand)
     listener = Listener(router, settings)
 
@@ -104,20 +114,45 @@ async def start_router(
         yield "client_connections", "Open connections of clients", listener.connections
         yield "held_requests", "Requests that wait for a replica", len(state.hold)
         yield "table_revision", "Revision of the routing table", state.table.revision
+        yield "silent_limit_servers", "Redis servers that do not answer", limiters.silent_servers
+        yield "limit_fallbacks", "Requests limited without their Redis server", limiters.fallbacks
         yield "access_log_dropped_lines", "Lines that were lost", log.dropped if log else 0
+        yield from operations.gauges()
 
-    admin = Listener(AdminPages(router, gauges), settings)
+    admin = Listener(AdminPages(router, gauges, operations), settings)
     await admin.open(sockets.admin)
     router.start()
+    await operations.start(sockets.debug)
     return RunningRouter(
-        router, listener, admin, sockets.clients, settings, log, keeper, certificate
+        router, listener, admin, sockets.clients, settings, log, keeper, operations, certificate
     )
+
+
+def _redis_link(deadline_seconds: float, address: str) -> ClosableLink:
+    # only routers with limits that are shared pay for the library
+    from inferbus_router.redis_link import RedisLink
+
+    return RedisLink(address, deadline_seconds)
+
+
+def _access_control(settings: RouterSettings) -> AccessControl:
+    def authenticate(policy: AuthenticationPolicy) -> Authenticator:
+        # only routers that check credentials pay for the libraries
+        from inferbus_router.authentication import Authentication
+        from inferbus_router.jwks import KeySetTimes, fetch_document
+
+        times = KeySetTimes(settings.jwks_refresh_seconds, settings.jwks_least_gap_seconds)
+        return Authentication(policy, fetch_document, real_now_ms, times)
+
+    path = settings.api_keys_path
+    return AccessControl(authenticate, (path,) if path else (), settings.forward_credentials)
 
 
 @dataclass(frozen=True)
 class _Sockets:
     clients: socket.socket
     admin: socket.socket
+    debug: socket.socket | None
 
 
 def _open_sockets(settings: RouterSettings) -> _Sockets:
@@ -127,10 +162,21 @@ def _open_sockets(settings: RouterSettings) -> _Sockets:
         clients = bound_socket(settings.host, settings.port, "INFERBUS_ROUTER_PORT")
     try:
         admin = bound_socket(settings.http_host, settings.http_port, "INFERBUS_ROUTER_HTTP_PORT")
+        debug = _debug_socket(settings.debug_port, admin)
     except ProblemsError:
         clients.close()
         raise
-    return _Sockets(clients, admin)
+    return _Sockets(clients, admin, debug)
+
+
+def _debug_socket(port: int | None, admin: socket.socket) -> socket.socket | None:
+    try:
+        return (
+            None if port is None else bound_socket("127.0.0.1", port, "INFERBUS_ROUTER_DEBUG_PORT")
+        )
+    except ProblemsError:
+        admin.close()
+        raise
 
 
 def _open_access_log(settings: RouterSettings) -> LogWriter | None:

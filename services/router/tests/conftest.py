@@ -2,8 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from inferbus_shared.clock import Clock, SystemClock
 from services.router.tests.builders import route, route_key, server, server_key
 from services.router.tests.client import Client
 from services.router.tests.engine import Engine, Script, answers, running_engine
+from services.router.tests.engines_that_fail import refusing_port
+from services.router.tests.named_fleet import QUICK, Fleet, StartFleet
 from tests.support.eventually import eventually
 
 
@@ -173,6 +176,13 @@ async def router(start_router_under_test: StartRouter) -> RouterUnderTest:
 
 
 @pytest.fixture
+def dead_port() -> Iterator[int]:
+    """A port that refuses connections."""
+    with refusing_port() as port:
+        yield port
+
+
+@pytest.fixture
 async def start_engine() -> AsyncIterator[StartEngine]:
     """Starts engines; they are stopped at the end of the test."""
     async with AsyncExitStack() as stack:
@@ -183,3 +193,25 @@ async def start_engine() -> AsyncIterator[StartEngine]:
             return await stack.enter_async_context(running_engine(script, port, tls))
 
         yield start
+
+
+@pytest.fixture
+def start_fleet(
+    tmp_path: Path, start_router_under_test: StartRouter, start_engine: StartEngine
+) -> StartFleet:
+    """Starts routers with a configuration file, and engines by their scripts behind them."""
+
+    async def start(configuration: str, *scripts: Any, **fields: Any) -> Fleet:
+        path = tmp_path / "routerConfiguration.yaml"
+        path.write_text(configuration)
+        router = await start_router_under_test(
+            configuration_file=path,
+            configuration_interval_seconds=QUICK,
+            engine_metrics_interval_seconds=QUICK,
+        )
+        engines = [await start_engine(script) for script in scripts]
+        fleet = Fleet(router, path, engines)
+        fleet.serve(*engines, **fields)
+        return fleet
+
+    return start

@@ -116,6 +116,8 @@ class Engine:
         self.open = 0
         """Open now."""
         self.port = 0
+        self.refuses_unread = False
+        """Answer 413 to a head, keep the connection and leave the body where it is."""
         self._server: asyncio.Server | None = None
         self._running: set[asyncio.Task[None]] = set()
 
@@ -145,6 +147,8 @@ class Engine:
         self.connections += 1
         self.open += 1
         try:
+            if self.refuses_unread:
+                await _refuse_unread(reader, writer)
             while turn := await _read_turn(reader, writer):
                 self.turns.append(turn)
                 await self.script(turn)
@@ -166,6 +170,13 @@ async def _read_turn(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     turn = Turn(head[:-4], b"", reader, writer)
     turn.body = await reader.readexactly(int(turn.headers.get("content-length", 0)))
     return turn
+
+
+async def _refuse_unread(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+    await writer.drain()
+    await asyncio.Event().wait()
 
 
 async def answers(turn: Turn) -> None:

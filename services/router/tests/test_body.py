@@ -156,7 +156,7 @@ def test_numbers_survive_exactly(number: str) -> None:
         ),
     ],
 )
-def test_rt_d39_usage_is_merged_into_the_options(raw: bytes, expected: dict[str, Any]) -> None:
+def test_rt_39_usage_is_merged_into_the_options(raw: bytes, expected: dict[str, Any]) -> None:
     assert json.loads(JsonBody(raw).with_changes(None, include_usage=True)) == expected
 
 
@@ -197,7 +197,7 @@ def test_what_the_client_gets_of_usage(options: str, wanted: bool) -> None:
         (b'{"model":"a","model":"a"}', "`model` occurs twice"),
     ],
 )
-def test_rt_1_2_what_is_not_one_object_is_refused(raw: bytes, said: str) -> None:
+def test_t001_t002_what_is_not_one_object_is_refused(raw: bytes, said: str) -> None:
     with pytest.raises(RequestError) as refused:
         JsonBody(raw)
 
@@ -205,14 +205,14 @@ def test_rt_1_2_what_is_not_one_object_is_refused(raw: bytes, said: str) -> None
     assert said in refused.value.message
 
 
-def test_rt_2_white_space_around_is_accepted() -> None:
+def test_t002_white_space_around_is_accepted() -> None:
     assert JsonBody(b' \t\r\n{"model":"m"}\n ').model == "m"
 
 
 @pytest.mark.parametrize(
     "member", ["", '"model":5,', '"model":"",', '"model":"  ",', '"model":{},']
 )
-def test_rt_3_a_body_without_a_model(member: str) -> None:
+def test_t003_a_body_without_a_model(member: str) -> None:
     with pytest.raises(RequestError) as refused:
         JsonBody(b'{%b"prompt":"x"}' % member.encode())
 
@@ -229,7 +229,7 @@ def test_rt_3_a_body_without_a_model(member: str) -> None:
         b'{"model":"m","input":{"anything":1}}',
     ],
 )
-def test_rt_d40_a_body_of_any_other_shape_is_passed_on(raw: bytes) -> None:
+def test_rt_40_t004_t005_a_body_of_any_other_shape_is_passed_on(raw: bytes) -> None:
     assert JsonBody(raw).model == "m"
 
 

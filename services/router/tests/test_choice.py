@@ -106,7 +106,7 @@ def test_every_endpoint_of_a_large_fleet_is_looked_at_sooner_or_later() -> None:
     assert any(choose(loads, turn, (), 0) is loads[150] for turn in range(200))
 
 
-def test_rt_d16_an_endpoint_that_keeps_failing_is_left_alone() -> None:
+def test_rt_16_an_endpoint_that_keeps_failing_is_left_alone() -> None:
     good, bad = loads_of((5, 0), (0, 0))
     ejected(bad)
 

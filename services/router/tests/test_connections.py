@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from services.router.tests.client import Client, chat, patiently, post_bytes
+from services.router.tests.client import Client, chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Gate, Turn
 from tests.support.eventually import eventually
@@ -180,21 +180,6 @@ async def test_a_body_that_stops_coming_is_given_up(start_router_under_test: Sta
 
     assert response.status == 408
     assert "body" in response.json["error"]["message"]
-
-
-async def test_a_body_that_keeps_coming_may_take_longer(
-    start_router_under_test: StartRouter, start_engine: StartEngine
-) -> None:
-    router = await serving(start_router_under_test, start_engine, body_timeout_seconds=0.3)
-    client = await router.client()
-    data = post_bytes(chat())
-    cut = len(data) - 20
-    await client.send(data[:cut])
-    for position in range(cut, len(data)):
-        await patiently(_tick(0.03))
-        await client.send(data[position : position + 1])
-
-    assert (await client.response()).status == 200
 
 
 async def _tick(seconds: float) -> None:

@@ -67,14 +67,14 @@ def test_whole_events_are_not_held_back(events: list[bytes], sizes: list[int]) -
         assert len(got) == max(ends, default=0)
 
 
-def test_rt_39_usage_that_the_router_asked_for_is_counted_and_not_shown() -> None:
+def test_t039_usage_that_the_router_asked_for_is_counted_and_not_shown() -> None:
     stream = EventStream(drop_usage=True)
 
     assert stream.feed(chat("a") + ONLY_USAGE + DONE) == chat("a") + DONE
     assert stream.output_tokens == 34
 
 
-def test_rt_40_usage_beside_choices_is_forwarded_and_counted() -> None:
+def test_t040_usage_beside_choices_is_forwarded_and_counted() -> None:
     both = event({"choices": [{"delta": {}}], "usage": USAGE})
     stream = EventStream(drop_usage=True)
 
@@ -82,7 +82,7 @@ def test_rt_40_usage_beside_choices_is_forwarded_and_counted() -> None:
     assert stream.output_tokens == 34
 
 
-def test_rt_41_usage_that_the_client_asked_for_is_forwarded() -> None:
+def test_t041_usage_that_the_client_asked_for_is_forwarded() -> None:
     stream = EventStream(drop_usage=False)
 
     assert stream.feed(ONLY_USAGE) == ONLY_USAGE
@@ -105,19 +105,82 @@ def test_usage_in_every_chunk_counts_once() -> None:
     assert (stream.prompt_tokens, stream.output_tokens) == (5, 3)
 
 
-def test_the_usage_of_responses_and_messages() -> None:
-    responses = EventStream(drop_usage=False)
-    responses.feed(
-        b"event: response.completed\n"
-        + event({"response": {"usage": {"input_tokens": 7, "output_tokens": 9}}})
-    )
-    messages = EventStream(drop_usage=False)
-    start = {"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 1}
-    messages.feed(event({"type": "message_start", "message": {"usage": start}}))
-    messages.feed(event({"type": "message_delta", "usage": {"output_tokens": 42}}))
+def typed(kind: str, **members: object) -> bytes:
+    """An event of an interface whose events name their kind twice."""
+    return f"event: {kind}\n".encode() + event({"type": kind, **members})
 
-    assert (responses.prompt_tokens, responses.output_tokens) == (7, 9)
-    assert (messages.prompt_tokens, messages.output_tokens) == (105, 42)
+
+@pytest.mark.parametrize("last", ["response.completed", "response.incomplete"])
+def test_t044_the_usage_of_a_response_counts_when_it_is_whole(last: str) -> None:
+    stream = EventStream(drop_usage=False)
+    early = {"input_tokens": 7, "output_tokens": 1}
+    said = {"input_tokens": 7, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 4}}
+    stream.feed(typed("response.in_progress", response={"usage": early}))
+    assert (stream.is_finished, stream.prompt_tokens) == (False, None)
+    stream.feed(typed(last, response={"usage": said}))
+
+    assert stream.is_finished
+    assert (stream.prompt_tokens, stream.output_tokens, stream.cached_tokens) == (7, 9, 4)
+
+
+def test_t044_a_response_that_failed_has_no_usage() -> None:
+    stream = EventStream(drop_usage=False)
+    stream.feed(typed("response.failed", response={"max_output_tokens": 5, "usage": None}))
+
+    assert stream.is_finished
+    assert stream.output_tokens is None
+
+
+def test_the_usage_of_a_message_adds_up_over_its_events() -> None:
+    stream = EventStream(drop_usage=False)
+    start = {"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 1}
+    stream.feed(typed("message_start", message={"usage": start}))
+    stream.feed(typed("content_block_delta", delta={"type": "text_delta", "text": "a"}))
+    stream.feed(typed("message_delta", usage={"output_tokens": 40}))
+    stream.feed(typed("message_delta", usage={"input_tokens": 6, "output_tokens": 42}))
+    assert (stream.prompt_tokens, stream.output_tokens) == (None, None), "it isn't whole"
+    stream.feed(typed("message_stop"))
+
+    assert stream.is_finished
+    assert (stream.prompt_tokens, stream.output_tokens, stream.cached_tokens) == (106, 42, 100)
+
+
+@given(st.lists(st.integers(1, 40), max_size=30))
+def test_it_does_not_matter_how_a_message_is_cut(sizes: list[int]) -> None:
+    usage = {"input_tokens": 5, "cache_creation_input_tokens": 2}
+    data = (
+        typed("message_start", message={"usage": usage})
+        + typed("message_delta", usage={"output_tokens": 4})
+        + typed("message_stop")
+    )
+    stream = EventStream(drop_usage=False)
+    position = 0
+    forwarded = b""
+    for size in [*sizes, len(data)]:
+        forwarded += stream.feed(data[position : position + size])
+        position += size
+
+    assert forwarded == data
+    assert (stream.prompt_tokens, stream.output_tokens, stream.is_finished) == (7, 4, True)
+
+
+def test_a_stream_of_chunks_is_finished_when_it_says_so() -> None:
+    stream = EventStream(drop_usage=True)
+    stream.feed(chat("a") + ONLY_USAGE)
+    assert not stream.is_finished
+    stream.feed(b"data: [DONE]\n\n")
+
+    assert stream.is_finished
+
+
+def test_tokens_from_the_prefix_cache_are_told_apart() -> None:
+    stream = EventStream(drop_usage=True)
+    usage = {"prompt_tokens": 9, "completion_tokens": 1}
+    stream.feed(
+        event({"choices": [], "usage": usage | {"prompt_tokens_details": {"cached_tokens": 8}}})
+    )
+
+    assert (stream.prompt_tokens, stream.cached_tokens) == (9, 8)
 
 
 def test_events_are_counted() -> None:
@@ -155,7 +218,7 @@ BODY = json.dumps(
 
 
 @given(st.lists(st.integers(1, 60), max_size=30), st.integers(0, 5_000))
-def test_rt_42_usage_is_found_however_the_body_is_cut(sizes: list[int], padding: int) -> None:
+def test_t042_usage_is_found_however_the_body_is_cut(sizes: list[int], padding: int) -> None:
     body = BODY[:-1] + b', "x": "' + b"y" * padding + b'"}'
     usage = read(*cut(body, sizes))
 

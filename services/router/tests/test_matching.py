@@ -33,7 +33,7 @@ def table_with(*routes: RouteEntry) -> RoutingTable:
     return table_of({route_key(f"r{index}"): entry for index, entry in enumerate(routes)})
 
 
-def test_rt_10_an_unknown_model_has_no_rule() -> None:
+def test_t010_an_unknown_model_has_no_rule() -> None:
     assert routed(table_with(route()), "nope") is None
 
 
@@ -41,7 +41,7 @@ def test_names_are_case_sensitive() -> None:
     assert routed(table_with(route(model="Llama")), "llama") is None
 
 
-def test_rt_14_an_adapter_is_found_where_no_route_names_it_as_its_model() -> None:
+def test_t014_an_adapter_is_found_where_no_route_names_it_as_its_model() -> None:
     table = table_with(route(rule("ms7"), model="m", adapters=["la"]))
 
     assert routed(table, "la") == "ms7"
@@ -54,7 +54,7 @@ def test_a_route_that_names_the_model_wins_over_an_older_one_that_lists_it_as_ad
     assert routed(table_with(older, newer), "m") == "new"
 
 
-def test_rt_15_adapters_alone_make_a_route() -> None:
+def test_t015_adapters_alone_make_a_route() -> None:
     table = table_with(route(model="", adapters=["a", "b"]))
 
     assert routed(table, "b") == "ms"
@@ -73,7 +73,7 @@ def test_rt_15_adapters_alone_make_a_route() -> None:
         ({}, "ms1"),
     ],
 )
-def test_rt_16_17_a_header_chooses_the_rule(headers: dict[str, str], expected: str) -> None:
+def test_t016_t017_a_header_chooses_the_rule(headers: dict[str, str], expected: str) -> None:
     table = table_with(route(rule("ms7", headers={"user-type": exact("premium")}), rule("ms1")))
 
     assert routed(table, "m", CHAT, **headers) == expected
@@ -89,7 +89,7 @@ def test_the_first_value_of_a_repeated_header_counts() -> None:
 
 
 @pytest.mark.parametrize(("value", "expected"), [("gold-eu", "ms7"), ("eu-gold", None), ("", None)])
-def test_rt_18_a_pattern_is_searched_for(value: str, expected: str | None) -> None:
+def test_t018_a_pattern_is_searched_for(value: str, expected: str | None) -> None:
     table = table_with(route(rule("ms7", headers={"tier": regex("^gold")})))
 
     assert routed(table, "m", CHAT, tier=value) == expected
@@ -101,13 +101,13 @@ def test_a_pattern_need_not_match_from_the_beginning() -> None:
     assert routed(table, "m", CHAT, tier="eu-gold-2") == "ms7"
 
 
-def test_rt_19_a_pattern_that_does_not_compile_never_matches() -> None:
+def test_t019_a_pattern_that_does_not_compile_never_matches() -> None:
     table = table_with(route(rule("broken", headers={"tier": regex("[")}), rule("ms1")))
 
     assert routed(table, "m", CHAT, tier="[") == "ms1"
 
 
-def test_rt_20_21_the_path_chooses_the_rule_and_its_query_does_not_count() -> None:
+def test_t020_t021_the_path_chooses_the_rule_and_its_query_does_not_count() -> None:
     table = table_with(
         route(rule("chat", uri=exact(CHAT)), rule("v1", uri=prefix("/v1/")), rule("other"))
     )
@@ -118,14 +118,14 @@ def test_rt_20_21_the_path_chooses_the_rule_and_its_query_does_not_count() -> No
     assert routed(table, "m", "/v2/x") == "other"
 
 
-def test_rt_22_the_model_of_a_rule_is_the_clients() -> None:
+def test_t022_the_model_of_a_rule_is_the_clients() -> None:
     table = table_with(route(rule("one", model="la"), rule("two"), model="", adapters=["la", "lb"]))
 
     assert routed(table, "la") == "one"
     assert routed(table, "lb") == "two"
 
 
-def test_rt_23_a_condition_without_a_text_holds_always() -> None:
+def test_t023_a_condition_without_a_text_holds_always() -> None:
     empty = StringRule()
     table = table_with(route(rule("ms7", uri=empty, headers={"x": empty})))
 
@@ -152,7 +152,7 @@ def test_exact_wins_over_prefix_and_prefix_over_pattern() -> None:
     assert routed(table, "m", "/v1/bc") is None
 
 
-def test_rt_27_the_older_route_wins_and_the_newer_takes_over_when_it_is_gone() -> None:
+def test_t027_the_older_route_wins_and_the_newer_takes_over_when_it_is_gone() -> None:
     older = route(rule("ms1"), created_at_ms=1)
     newer = route(rule("ms7"), created_at_ms=2)
 
@@ -160,7 +160,7 @@ def test_rt_27_the_older_route_wins_and_the_newer_takes_over_when_it_is_gone() -
     assert routed(table_with(newer)) == "ms7"
 
 
-def test_rt_28_routes_of_one_age_are_tried_by_namespace_and_name() -> None:
+def test_t028_routes_of_one_age_are_tried_by_namespace_and_name() -> None:
     entries = {route_key("b"): route(rule("second")), route_key("a"): route(rule("first"))}
 
     assert routed(table_of(entries)) == "first"
@@ -174,7 +174,7 @@ def test_a_route_none_of_whose_rules_applies_falls_through_to_the_next() -> None
 
 
 @pytest.mark.parametrize("targets", [[], [("ms1", 0), ("ms2", 0)]])
-def test_rt_29_a_rule_without_a_target_of_any_weight_is_passed_over(
+def test_t029_a_rule_without_a_target_of_any_weight_is_passed_over(
     targets: list[tuple[str, int]],
 ) -> None:
     older = route(rule(*targets), created_at_ms=1)

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from inferbus_contracts.events.demand import LATENCY_BOUNDS_MS
 from inferbus_router.access_log import json_line, text_line
-from inferbus_router.errors import RequestError, error_body, model_not_found
+from inferbus_router.errors import RequestError, bad_gateway, error_body, model_not_found
 from inferbus_router.log_writer import MOST_WAITING_LINES, LogWriter, open_log
 from inferbus_router.metrics import metrics_page
 from inferbus_router.record import Destination, RequestRecord
@@ -63,7 +63,8 @@ def test_what_never_came_is_left_out() -> None:
     assert text_line(failed) == (
         '[2023-11-14T22:13:20.143Z] "POST /v1/chat/completions HTTP/1.1" 404'
         " error=route_not_found:The model `m` does not exist, or no route serves it for this"
-        " request. model_name=m request_id=r1 tokens=0/0 timings=20ms(20+0+0)\n"
+        " request. model_name=m request_id=r1 error_origin=router tokens=0/0"
+        " timings=20ms(20+0+0)\n"
     )
 
 
@@ -91,6 +92,23 @@ def test_a_line_of_json_has_the_references_keys() -> None:
         "duration_upstream_processing": 5,
         "duration_response_processing": 13,
     }
+
+
+def test_rt_38_a_line_has_what_only_some_requests_have() -> None:
+    made = record(gateway="ns/g", http_route="ns/h", inference_pool="ns/p")
+    made.fail(bad_gateway("closed"))
+
+    assert (
+        " upstream_attempts=1 error_origin=upstream gateway=ns/g http_route=ns/h"
+        " inference_pool=ns/p tokens=12/34 "
+    ) in text_line(made)
+    line = json.loads(json_line(made))
+    assert [line[key] for key in ("error_origin", "gateway", "http_route", "inference_pool")] == [
+        "upstream",
+        "ns/g",
+        "ns/h",
+        "ns/p",
+    ]
 
 
 @given(st.text(), st.text())
@@ -253,7 +271,7 @@ def test_counters_become_the_references_families() -> None:
     assert found["inferbus_router_held_requests"] == [({}, 2.0)]
 
 
-def test_rt_10_a_request_for_an_unknown_model_is_counted_without_its_name() -> None:
+def test_t010_a_request_for_an_unknown_model_is_counted_without_its_name() -> None:
     traffic = Traffic()
     error = model_not_found("client-text").error_type
     traffic.to(Destination()).outcome(path_label("/v1/anything"), 404, error).count(1, 0, 0)

@@ -326,7 +326,7 @@ def test_which_ids_are_usable(value: bytes, expected: bool) -> None:
     assert is_usable_id(value) is expected
 
 
-def test_rt_37_made_ids_are_uuids_and_all_different() -> None:
+def test_t037_made_ids_are_uuids_and_all_different() -> None:
     ids = [source.next() for source in (RequestIds(), RequestIds()) for _ in range(1000)]
 
     assert len(set(ids)) == len(ids)

@@ -187,7 +187,7 @@ def test_an_empty_piece_does_not_end_a_chunked_body() -> None:
     assert relay.body(b"tial\n\n") == b"f\r\ndata: partial\n\n\r\n"
 
 
-def test_rt_d19_a_broken_stream_says_so_and_is_not_ended() -> None:
+def test_rt_19_a_broken_stream_says_so_and_is_not_ended() -> None:
     relay = Relay(head_of("Content-Type: text/event-stream"), 1, drop_usage=False)
     relay.body(b"data: 1\n\ndata: par")
     last = relay.failure(b'{"error": {}}')

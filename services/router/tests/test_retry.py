@@ -14,7 +14,7 @@ def test_a_request_that_was_never_sent_has_one_more_try_at_once(failure: Failure
 
 
 @pytest.mark.parametrize("failure", [Failure.BROKEN, Failure.STATUS])
-def test_rt_d02_other_failures_are_retried_as_often_as_declared(failure: Failure) -> None:
+def test_rt_02_other_failures_are_retried_as_often_as_declared(failure: Failure) -> None:
     assert retry_delay_ms(failure, 0, 0, 100, 0.5) is None
     assert [retry_delay_ms(failure, made, 3, 100, 0.5) for made in range(4)] == [
         100,
@@ -29,7 +29,7 @@ def test_connect_failures_count_against_what_is_declared() -> None:
     assert retry_delay_ms(Failure.CONNECT, 5, 5, 100, 0.0) is None
 
 
-def test_rt_d03_there_is_no_time_left_after_a_timeout() -> None:
+def test_rt_03_there_is_no_time_left_after_a_timeout() -> None:
     assert retry_delay_ms(Failure.TIMEOUT, 0, 5, 100, 0.5) is None
 
 

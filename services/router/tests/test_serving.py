@@ -16,7 +16,7 @@ from services.router.tests.engine import Gate, Turn
 from tests.support.eventually import eventually
 
 
-async def test_rt_12_the_engine_gets_the_model_servers_model(
+async def test_t012_the_engine_gets_the_model_servers_model(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -33,7 +33,7 @@ async def test_rt_12_the_engine_gets_the_model_servers_model(
     await router.settled()
 
 
-async def test_rt_13_without_a_model_of_its_own_the_clients_name_stays(
+async def test_t013_without_a_model_of_its_own_the_clients_name_stays(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -44,7 +44,7 @@ async def test_rt_13_without_a_model_of_its_own_the_clients_name_stays(
     assert engine.turns[0].body == body
 
 
-async def test_rt_14_an_adapters_name_stays_though_the_server_has_a_model(
+async def test_t014_an_adapters_name_stays_though_the_server_has_a_model(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -79,7 +79,7 @@ async def test_what_the_engine_is_sent(router: RouterUnderTest, start_engine: St
     assert "connection" not in turn.headers
 
 
-async def test_rt_37_the_request_id_is_passed_on_returned_and_made_where_missing(
+async def test_t037_the_request_id_is_passed_on_returned_and_made_where_missing(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -103,7 +103,7 @@ async def test_rt_37_the_request_id_is_passed_on_returned_and_made_where_missing
         ("/v1/messages", b'{"model":"m","system":"s","messages":[]}'),
     ],
 )
-async def test_rt_d40_bodies_of_any_shape_are_passed_on(
+async def test_rt_40_bodies_of_any_shape_are_passed_on(
     router: RouterUnderTest, start_engine: StartEngine, path: str, body: bytes
 ) -> None:
     engine = await start_engine()
@@ -186,7 +186,7 @@ async def test_requests_of_one_connection_are_answered_in_order(
     await router.settled()
 
 
-async def test_rt_24_weights_are_exact(router: RouterUnderTest, start_engine: StartEngine) -> None:
+async def test_t024_weights_are_exact(router: RouterUnderTest, start_engine: StartEngine) -> None:
     first, second = await start_engine(), await start_engine()
     router.apply(
         {
@@ -202,7 +202,7 @@ async def test_rt_24_weights_are_exact(router: RouterUnderTest, start_engine: St
     assert (len(first.turns), len(second.turns)) == (35, 15)
 
 
-async def test_rt_16_headers_choose_the_server(
+async def test_t016_headers_choose_the_server(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     premium, basic = await start_engine(), await start_engine()
@@ -256,7 +256,7 @@ async def test_rt_57_a_busy_endpoint_gets_less(
 # Errors that the router itself answers.
 
 
-async def test_rt_1_2_a_body_that_is_not_json(router: RouterUnderTest) -> None:
+async def test_t001_t002_a_body_that_is_not_json(router: RouterUnderTest) -> None:
     client = await router.client()
     for body in (b"{", b'{"model":"m","prompt":"x"} {}', b"[]"):
         response = await client.post(body)
@@ -265,7 +265,7 @@ async def test_rt_1_2_a_body_that_is_not_json(router: RouterUnderTest) -> None:
         assert response.headers["content-type"] == "application/json"
 
 
-async def test_rt_3_10_an_unknown_or_missing_model(router: RouterUnderTest) -> None:
+async def test_t003_t010_an_unknown_or_missing_model(router: RouterUnderTest) -> None:
     client = await router.client()
     for body in (b'{"prompt":"x"}', b'{"model":5}', b'{"model":"  "}', chat("nope")):
         response = await client.post(body)
@@ -276,7 +276,7 @@ async def test_rt_3_10_an_unknown_or_missing_model(router: RouterUnderTest) -> N
     await router.settled()
 
 
-async def test_rt_30_a_route_to_a_model_server_that_does_not_exist(router: RouterUnderTest) -> None:
+async def test_t030_a_route_to_a_model_server_that_does_not_exist(router: RouterUnderTest) -> None:
     router.apply({route_key("r"): route()})
     response = await (await router.client()).post(chat())
 
@@ -284,7 +284,7 @@ async def test_rt_30_a_route_to_a_model_server_that_does_not_exist(router: Route
     assert "ns/ms" in response.json["error"]["message"]
 
 
-async def test_rt_31_no_ready_endpoint_and_nothing_to_wait_for(
+async def test_t031_no_ready_endpoint_and_nothing_to_wait_for(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -357,7 +357,7 @@ async def test_a_request_that_failed_is_not_charged(
 # Pages.
 
 
-async def test_rt_34_35_the_list_of_models(router: RouterUnderTest) -> None:
+async def test_t034_t035_the_list_of_models(router: RouterUnderTest) -> None:
     client = await router.client()
     assert (await client.get("/v1/models")).json == {"object": "list", "data": []}
 

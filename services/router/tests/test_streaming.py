@@ -47,7 +47,7 @@ def events(response: Response) -> list[object]:
     return [json.loads(text) if (text := line[6:]) != "[DONE]" else text for line in lines]
 
 
-async def test_rt_39_usage_is_asked_for_counted_and_not_shown(
+async def test_t039_usage_is_asked_for_counted_and_not_shown(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine(streams)
@@ -61,7 +61,7 @@ async def test_rt_39_usage_is_asked_for_counted_and_not_shown(
     assert (await router.metrics())["kthena_router_tokens_total"] == 10
 
 
-async def test_rt_41_usage_that_the_client_wants_is_shown(
+async def test_t041_usage_that_the_client_wants_is_shown(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine(streams)
@@ -73,7 +73,7 @@ async def test_rt_41_usage_that_the_client_wants_is_shown(
     assert {"choices": [], "usage": USAGE} in events(response)
 
 
-async def test_rt_42_a_request_that_is_no_stream_is_not_changed(
+async def test_t042_a_request_that_is_no_stream_is_not_changed(
     router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     engine = await start_engine()
@@ -326,7 +326,7 @@ async def test_a_client_that_takes_nothing_is_given_up(
 
 
 @pytest.mark.parametrize("reset", [False, True])
-async def test_rt_d19_a_stream_that_breaks_off_ends_with_an_error_and_not_as_if_it_were_whole(
+async def test_rt_19_a_stream_that_breaks_off_ends_with_an_error_and_not_as_if_it_were_whole(
     router: RouterUnderTest, start_engine: StartEngine, reset: bool
 ) -> None:
     async def dies(turn: Turn) -> None:

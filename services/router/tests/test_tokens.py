@@ -67,11 +67,13 @@ def test_rt_75_a_chat_message_is_framed() -> None:
         ),
     ],
 )
-def test_rt_6_8_9_the_prompt_of_each_interface(document: dict[str, object], text: str) -> None:
+def test_t006_t008_t009_the_prompt_of_each_interface(
+    document: dict[str, object], text: str
+) -> None:
     assert estimate_prompt_tokens(document) == text_tokens(text)
 
 
-def test_rt_9_instructions_come_before_the_input() -> None:
+def test_t009_instructions_come_before_the_input() -> None:
     alone = estimate_prompt_tokens({"input": "u"})
     framed = text_tokens("<|im_start|>developer\ni<|im_end|>\n")
 
@@ -93,7 +95,7 @@ def test_rt_9_instructions_come_before_the_input() -> None:
         {"prompt": []},
     ],
 )
-def test_rt_7_what_has_no_text_costs_nothing(document: dict[str, object]) -> None:
+def test_t007_what_has_no_text_costs_nothing(document: dict[str, object]) -> None:
     assert estimate_prompt_tokens(document) == 0
 
 

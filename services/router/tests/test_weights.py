@@ -26,7 +26,7 @@ def test_over_a_cycle_every_target_gets_exactly_its_share(weights: list[int], cy
 
 
 @given(WEIGHTS, st.data())
-def test_rt_d24_the_share_of_targets_that_cannot_serve_goes_to_the_others(
+def test_rt_24_the_share_of_targets_that_cannot_serve_goes_to_the_others(
     weights: list[int], data: st.DataObject
 ) -> None:
     eligible = data.draw(st.lists(st.booleans(), min_size=len(weights), max_size=len(weights)))
@@ -47,7 +47,7 @@ def test_rt_d23_targets_alternate_instead_of_coming_in_runs() -> None:
     assert draws(SmoothWeights([5, 1, 1]), 7, [True] * 3) == [0, 0, 1, 0, 2, 0, 0]
 
 
-def test_rt_24_25_26_shares_are_relative() -> None:
+def test_t024_t025_t026_shares_are_relative() -> None:
     for weights, expected in (([70, 30], [7, 3]), ([50, 30], [5, 3]), ([0, 100], [0, 1])):
         drawn = Counter(draws(SmoothWeights(weights), sum(expected), [True, True]))
         assert [drawn[0], drawn[1]] == expected

@@ -7,14 +7,17 @@ plugins rotate while the process lives (Kubernetes, "Bound service account token
 import os
 import ssl
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_shared.http_client.route import Route
 from inferbus_shared.kube.settings import KubeSettings
 
 MOUNTED = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -75,6 +78,29 @@ def _by_address(server: str, token_file: Path | None, ca_file: Path | None) -> A
             ) from None
     token = _Fresh(_FromFile(token_file)) if token_file else _none
     return Access(server.rstrip("/"), token, tls)
+
+
+def route_to(access: Access) -> Route:
+    """How requests get there; raises `ProblemsError` (BAD_SETTING) where they can't."""
+    proxy = access.proxy or environment_proxy(access.server)
+    try:
+        return Route.to(access.server, tls=access.tls, server_name=access.server_name, proxy=proxy)
+    except ValueError as error:
+        raise _bad(
+            "proxy-url" if proxy else "INFERBUS_KUBE_SERVER",
+            f"the API server can't be reached that way: {error}",
+            "name the API server, and the proxy if there is one (proxy-url of the kubeconfig, or "
+            "HTTPS_PROXY and HTTP_PROXY), by http:// or https:// URLs",
+            access.server,
+        ) from None
+
+
+def environment_proxy(server: str) -> str | None:
+    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a server, if any."""
+    address = urlsplit(server)
+    if urllib.request.proxy_bypass(address.netloc):
+        return None
+    return urllib.request.getproxies().get(address.scheme)
 
 
 async def _none() -> str:

@@ -24,6 +24,7 @@ class KubeMetrics:
             ("method", "kind", "status"),
             registry=registry,
         )
+        self._counted: dict[tuple[str, str, int], Counter] = {}
         self.events = Counter(
             f"{prefix}_watch_events_total",
             "Events of watches, by kind and type.",
@@ -48,3 +49,11 @@ class KubeMetrics:
         self.objects = Gauge(
             f"{prefix}_objects", "Objects in memory, by kind.", ("kind",), registry=registry
         )
+
+    def called(self, method: str, kind: str, status: int) -> None:
+        """Count a call; looking its labels up would cost more than the rest of it."""
+        labels = (method, kind, status)
+        counter = self._counted.get(labels)
+        if counter is None:
+            counter = self._counted[labels] = self.calls.labels(method, kind, str(status))
+        counter.inc()

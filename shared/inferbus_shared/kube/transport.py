@@ -6,18 +6,20 @@ none, and a login page shall not see the token.
 """
 
 import asyncio
-import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode
 
-import aiohttp
 import orjson
 
 from inferbus_contracts.errors import ProblemsError
 from inferbus_shared.clock import Clock
-from inferbus_shared.kube.access import Access
+from inferbus_shared.http_client.answer import Answer
+from inferbus_shared.http_client.client import HttpClient
+from inferbus_shared.http_client.failures import NoAnswerError
+from inferbus_shared.http_client.request import RequestWriter, header_lines
+from inferbus_shared.kube.access import Access, route_to
 from inferbus_shared.kube.lines import lines_of
 from inferbus_shared.kube.metrics import KubeMetrics
 from inferbus_shared.kube.outage import Outage
@@ -40,9 +42,18 @@ APPLY_PATCH = "application/apply-patch+yaml"
 MAX_THROTTLED_TRIES = 10
 """As often a call is sent that the API server throttles (client-go, `rest.Request`)."""
 
-_READ_BUFFER_BYTES = 2**18
+_HEADERS = {
+    "Accept": JSON,
+    # The API server is near: what compressing saves of the network costs more of the CPU.
+    "Accept-Encoding": "identity",
+    "User-Agent": "inferbus",
+}
+_CONTENT_TYPES = {
+    kind: header_lines({"Content-Type": kind})
+    for kind in (JSON, JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+}
+_IDEMPOTENT = frozenset({"GET", "DELETE"})
 _LARGEST_REFUSAL_BYTES = 2**20
-_NETWORK = (aiohttp.ClientError, TimeoutError, OSError)
 
 Query = Mapping[str, str]
 NO_QUERY: Query = {}
@@ -54,40 +65,29 @@ class Transport:
     def __init__(
         self, access: Access, settings: KubeSettings, clock: Clock, metrics: KubeMetrics
     ) -> None:
+        """Raises `ProblemsError` (BAD_SETTING) for a proxy that isn't one of HTTP."""
         self._access = access
-        # Asked once: the HTTP library would ask with two threads for each call.
-        self._proxy = access.proxy or environment_proxy(access.server)
         self._clock = clock
         self._metrics = metrics
         self._pace = Pace(settings.requests_per_second)
         self._writes = asyncio.Semaphore(settings.max_concurrent_writes)
         self._outage = Outage("the Kubernetes API server", clock)
-        self._calls = self._session(settings.max_connections)
-        # A watch keeps its connection for minutes: among the calls it would starve them.
-        self._watches = self._session(0)
-        self._connect_seconds = settings.connect_timeout_seconds
-        self._limits = aiohttp.ClientTimeout(
-            sock_connect=self._connect_seconds, sock_read=settings.read_timeout_seconds
-        )
-
-    def _session(self, limit: int) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(limit=limit, ssl=self._access.tls or True)
-        return aiohttp.ClientSession(
-            connector=connector,
-            read_bufsize=_READ_BUFFER_BYTES,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # The API server is near: what compressing saves of the network costs more of the CPU.
-            headers={"Accept-Encoding": "identity"},
+        self._read_seconds = settings.read_timeout_seconds
+        self._authorized_by = ""
+        self._authorization_line = b""
+        route = route_to(access)
+        self._requests = RequestWriter(route, _HEADERS)
+        self._http = HttpClient(
+            route,
+            max_connections=settings.max_connections,
+            connect_timeout_seconds=settings.connect_timeout_seconds,
         )
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._calls.close()
-        await self._watches.close()
-        # Broken-off TLS connections are gone a round of the loop later; a closed loop has none.
-        await asyncio.sleep(0)
+        await self._http.close()
 
     @property
     def outage(self) -> Outage:
@@ -112,16 +112,15 @@ class Transport:
         done isn't known.
         """
         data = None if body is None else orjson.dumps(body)
-        headers = {"Accept": JSON}
-        if data is not None:
-            headers["Content-Type"] = content_type
         kind = resource.kind if resource else ""
+        more = b"" if data is None else _CONTENT_TYPES[content_type]
+        target = f"{path}?{urlencode(query)}" if query else path
         for tries in range(1, MAX_THROTTLED_TRIES + 1):
             try:
                 if method == "GET":
-                    return await self._once(method, path, query, data, headers, kind, about)
+                    return await self._once(method, target, more, data, kind, about)
                 async with self._writes:
-                    return await self._once(method, path, query, data, headers, kind, about)
+                    return await self._once(method, target, more, data, kind, about)
             except KubeError as error:
                 if error.status != 429 or tries == MAX_THROTTLED_TRIES:
                     raise
@@ -130,38 +129,34 @@ class Transport:
         raise AssertionError("the last try returns or raises")
 
     async def _once(
-        self,
-        method: str,
-        path: str,
-        query: Query,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        kind: str,
-        about: str,
+        self, method: str, target: str, headers: bytes, data: bytes | None, kind: str, about: str
     ) -> dict[str, Any]:
         delay_seconds = self._pace.delay_seconds(self._clock.steady_ms() / 1000)
         if delay_seconds:
             await self._clock.sleep(delay_seconds)
-        limits = self._limits
         status = 0
         try:
-            async with await self._send(
-                self._calls, method, path, query, data, headers, limits
-            ) as response:
-                body = await response.read()
-                status = response.status
-                answer = _read(response, body, about)
-        except _NETWORK as error:
-            failure = unreachable(_reason(error, limits), about)
-            self._outage.failed(failure.problems[0])
-            raise failure from None
+            headers += await self._authorization()
+            request = self._requests.request(method, target, headers, data)
+            answer, body = await self._http.fetch(
+                request, self._read_seconds, is_idempotent=method in _IDEMPOTENT
+            )
+            status = answer.status
+            document = _read(answer, body, about)
+        except NoAnswerError as error:
+            raise self._unreachable(error, about) from None
         except KubeError as error:
             self._note(error)
             raise
         finally:
-            self._metrics.calls.labels(method, kind, str(status)).inc()
+            self._metrics.called(method, kind, status)
         self._outage.worked()
-        return answer
+        return document
+
+    def _unreachable(self, error: NoAnswerError, about: str) -> KubeError:
+        failure = unreachable(str(error), about)
+        self._outage.failed(failure.problems[0])
+        return failure
 
     def _note(self, error: KubeError) -> None:
         """An answer in the API's own words shows that it is there, whatever it says."""
@@ -175,84 +170,46 @@ class Transport:
         self, path: str, query: Query, silence_seconds: float, kind: str
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The lines of a watch; ends with it. Raises `KubeError` when nothing comes for so long."""
-        limits = aiohttp.ClientTimeout(
-            sock_connect=self._connect_seconds, sock_read=silence_seconds
-        )
         status = 0
         try:
-            headers = {"Accept": JSON}
-            async with await self._send(
-                self._watches, "GET", path, query, None, headers, limits
-            ) as response:
-                status = response.status
-                await self._check_watch(response, kind)
-                try:
-                    yield lines_of(response.content.iter_any())
-                finally:
-                    _break_off(response)
-        except _NETWORK as error:
-            failure = unreachable(_reason(error, limits), kind)
-            self._outage.failed(failure.problems[0])
-            raise failure from None
+            headers = await self._authorization()
+            request = self._requests.request("GET", f"{path}?{urlencode(query)}", headers, None)
+            async with self._http.stream(request, silence_seconds) as answer:
+                status = answer.status
+                await self._check_watch(answer, kind)
+                yield lines_of(answer.chunks())
+        except NoAnswerError as error:
+            raise self._unreachable(error, kind) from None
         finally:
-            self._metrics.calls.labels("WATCH", kind, str(status)).inc()
+            self._metrics.called("WATCH", kind, status)
 
-    async def _check_watch(self, response: aiohttp.ClientResponse, kind: str) -> None:
-        if response.status == 200 and response.content_type == JSON:
+    async def _check_watch(self, answer: Answer, kind: str) -> None:
+        if answer.status == 200 and answer.content_type == JSON:
             self._outage.worked()
             return
         try:
-            body = await response.content.read(_LARGEST_REFUSAL_BYTES)
-            _read(response, body, kind)
-            raise not_the_api_server(response.status, response.content_type, body, kind)
+            body = await answer.beginning(_LARGEST_REFUSAL_BYTES)
+            _read(answer, body, kind)
+            raise not_the_api_server(answer.status, answer.content_type, body, kind)
         except KubeError as error:
             self._note(error)
             raise
 
-    async def _send(
-        self,
-        session: aiohttp.ClientSession,
-        method: str,
-        path: str,
-        query: Query,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        limits: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
-        """The answer's head; whoever asked reads the rest and closes it."""
-        authorization = await self._authorization()
-        if authorization:
-            headers = {**headers, "Authorization": authorization}
-        return await session.request(
-            method,
-            f"{self._access.server}{path}",
-            params=query or None,
-            data=data,
-            headers=headers,
-            timeout=limits,
-            allow_redirects=False,
-            proxy=self._proxy,
-            server_hostname=self._access.server_name,
-        )
-
-    async def _authorization(self) -> str:
+    async def _authorization(self) -> bytes:
+        """The header, if there is one."""
         try:
-            return await self._access.authorization()
+            value = await self._access.authorization()
         except ProblemsError as error:
             self._outage.failed(error.problems[0])
             raise KubeError(*error.problems) from None
+        if value != self._authorized_by:
+            self._authorized_by = value
+            self._authorization_line = header_lines({"Authorization": value}) if value else b""
+        return self._authorization_line
 
 
-def environment_proxy(server: str) -> str | None:
-    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a server, if any."""
-    address = urlsplit(server)
-    if urllib.request.proxy_bypass(address.netloc):
-        return None
-    return urllib.request.getproxies().get(address.scheme)
-
-
-def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str, Any]:
-    """The answer of the API server; raises `KubeError` when it refuses, or isn't the API's."""
+def _read(response: Answer, body: bytes, about: str) -> dict[str, Any]:
+    """What the API server answered; raises `KubeError` when it refuses, or isn't the API's."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -266,7 +223,7 @@ def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str
             raise PathNotFoundError(text, about)
         answer = {"message": text}
     if status >= 300:
-        wait = retry_after_seconds(response.headers.get("Retry-After"))
+        wait = retry_after_seconds(response.retry_after)
         raise refused(status, answer, about, wait)
     return answer
 
@@ -274,21 +231,3 @@ def _read(response: aiohttp.ClientResponse, body: bytes, about: str) -> dict[str
 _PLAIN_TEXT = (404, 429)
 """The API server answers in plain text where no group serves the path, and where it is so loaded
 that it doesn't read the request (k8s.io/apiserver, `NotFoundHandler`, `tooManyRequests`)."""
-
-
-def _reason(error: BaseException, limits: aiohttp.ClientTimeout) -> str:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return f"no connection within {limits.sock_connect:g} s"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    if isinstance(error, TimeoutError):
-        return f"nothing came for {limits.sock_read:g} s; whether the call was done isn't known"
-    return str(error) or type(error).__name__
-
-
-def _break_off(response: aiohttp.ClientResponse) -> None:
-    """End a watch that is left before its end: to close it in order TLS would wait for an answer,
-    longer than its loop may last."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from inferbus_contracts.errors import shorten
-from inferbus_metrics_collector.policy_labels import LONGEST_LABELS_BYTES, read_labels
-from inferbus_metrics_collector.policy_patterns import line_pattern
+from inferbus_shared.pages.labels import LONGEST_LABELS_BYTES, read_labels
+from inferbus_shared.pages.patterns import line_pattern
 
 MOST_SAMPLES = 8_192
 """Lines of the wanted families on one page; ten families of an engine have some 250."""

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summ
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from inferbus_metrics_collector.policy_labels import read_labels
-from inferbus_metrics_collector.policy_scan import FamilyType, Scan, scan
+from inferbus_shared.pages.labels import read_labels
+from inferbus_shared.pages.scan import FamilyType, Scan, scan
 from tests.support.engine_pages import engine_page
 
 NAMES = ("load", "load_by_reason", "loads", "vllm:load", "_load", "load_ratio")
