@@ -29,7 +29,12 @@ GONE_DIGEST = ""
 
 Entry = RouteEntry | ServerEntry | GatewayEntry
 
-_COMING = {kinds.MODEL_SERVER: 0, kinds.INFERENCE_POOL: 0, kinds.GATEWAY: 2}
+_COMING = {
+    kinds.MODEL_SERVER: 0,
+    kinds.INFERENCE_POOL: 0,
+    kinds.EXTERNAL_MODEL_PROVIDER: 0,
+    kinds.GATEWAY: 2,
+}
 """Kinds in the order they are published in; routes come between."""
 
 

@@ -44,7 +44,9 @@ class ReadRules:
     inactive: list[str] = field(default_factory=list)
     """The names of the other rules, in order."""
     servers: list[ObjectKey] = field(default_factory=list)
-    """Every ModelServer that is named, each once, in the order of its first mention."""
+    """Every ModelServer and ExternalModelProvider that is named, each once, in the order of first
+    mention.
+    """
     unusable: list[str] = field(default_factory=list)
     """Targets that lead nowhere, with the reason."""
     doubts: list[str] = field(default_factory=list)
@@ -76,7 +78,9 @@ def _targets(rule: RouteRule, name: str, namespace: str, read: ReadRules) -> Ite
         if fault:
             read.unusable.append(f"{name}: {fault}")
             continue
-        key = ObjectKey(kinds.MODEL_SERVER, namespace, target.model_server_name or "")
+        provider = target.external_model_provider_name
+        kind = kinds.EXTERNAL_MODEL_PROVIDER if provider else kinds.MODEL_SERVER
+        key = ObjectKey(kind, namespace, provider or target.model_server_name or "")
         if key not in read.servers:
             read.servers.append(key)
         yield TargetShare(server=str(key), weight=target.weight)
@@ -84,11 +88,12 @@ def _targets(rule: RouteRule, name: str, namespace: str, read: ReadRules) -> Ite
 
 def _target_fault(target: TargetModel) -> str:
     """Why a target leads nowhere; empty when it may lead somewhere."""
-    if target.external_model_provider_name:
-        name = target.external_model_provider_name
-        return f"ExternalModelProvider {name} is not served by the routers"
-    if not is_dns1123_subdomain(target.model_server_name or ""):
-        return f"{target.model_server_name or ''!r} can't be the name of a ModelServer"
+    server, provider = target.model_server_name, target.external_model_provider_name
+    if server and provider:
+        return f"ModelServer {server} and ExternalModelProvider {provider} exclude each other"
+    if not is_dns1123_subdomain(server or provider or ""):
+        kind = kinds.EXTERNAL_MODEL_PROVIDER if provider else kinds.MODEL_SERVER
+        return f"{server or provider or ''!r} can't be the name of a {kind}"
     return ""
 
 

@@ -17,11 +17,12 @@ from inferbus_router.policy_prefixes import PrefixIndex
 from inferbus_router.policy_speed import FleetSpeed
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
+from inferbus_router.transport import Transport
 
 EndpointT = TypeVar("EndpointT", bound=EndpointLoad)
 
-EndpointId = tuple[str, str, int, str]
-"""(pod, address, port, protocol)."""
+EndpointId = tuple[str, str, int, Transport]
+"""(pod, address, port, how it is spoken to)."""
 
 
 class ServerState(Generic[EndpointT]):
@@ -83,8 +84,8 @@ class ServerState(Generic[EndpointT]):
 class Fleet(Generic[EndpointT]):
     """All servers and endpoints of the current table."""
 
-    def __init__(self, make_endpoint: Callable[[EndpointEntry, str], EndpointT]) -> None:
-        """`make_endpoint` makes an endpoint of an entry and its server's protocol."""
+    def __init__(self, make_endpoint: Callable[[EndpointEntry, Transport], EndpointT]) -> None:
+        """`make_endpoint` makes an endpoint of an entry and its server's transport."""
         self._make_endpoint = make_endpoint
         self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
@@ -141,24 +142,24 @@ class Fleet(Generic[EndpointT]):
             self._servers[key] = self._state(known, server, now_ms)
         if known is not None:
             for entry in known.server.endpoints:
-                self._release(_endpoint_id(entry, known.server.protocol), unused)
+                self._release(_endpoint_id(entry, known.server.transport), unused)
 
     def _state(
         self, known: ServerState[EndpointT] | None, server: Server, now_ms: int
     ) -> ServerState[EndpointT]:
         speed = known.speed if known is not None else FleetSpeed()
-        endpoints = tuple(self._used(entry, server.protocol, speed) for entry in server.endpoints)
+        endpoints = tuple(self._used(entry, server.transport, speed) for entry in server.endpoints)
         state = ServerState(server, endpoints, self.prefixes, speed, _bindings(known, server))
         if known is not None and known.candidates:
             for newcomer in set(state.candidates).difference(known.candidates):
                 newcomer.ready_since(now_ms)
         return state
 
-    def _used(self, entry: EndpointEntry, protocol: str, speed: FleetSpeed) -> EndpointT:
-        key = _endpoint_id(entry, protocol)
+    def _used(self, entry: EndpointEntry, transport: Transport, speed: FleetSpeed) -> EndpointT:
+        key = _endpoint_id(entry, transport)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
+            endpoint = self._endpoints[key] = self._make_endpoint(entry, transport)
             endpoint.prefixes, endpoint.fleet_speed = self.prefixes, speed
             endpoint.sent_prompts = self._sent_prompts
             self.by_name[endpoint.name] = endpoint
@@ -243,5 +244,5 @@ def _bindings(known: ServerState[EndpointT] | None, server: Server) -> Bindings[
     return Bindings(ttl_ms)
 
 
-def _endpoint_id(entry: EndpointEntry, protocol: str) -> EndpointId:
-    return (entry.pod, entry.address, entry.port, protocol)
+def _endpoint_id(entry: EndpointEntry, transport: Transport) -> EndpointId:
+    return (entry.pod, entry.address, entry.port, transport)

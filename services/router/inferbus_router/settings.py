@@ -121,6 +121,12 @@ class RouterSettings(ServiceSettings):
     """The name that certificates of endpoints must be made out for; None: their address."""
     upstream_tls_verify: bool = True
     """False believes any certificate of an endpoint: for trying things out."""
+    provider_ca_file: Path | None = None
+    """Certificates that external providers are checked against; None: the system's."""
+    secrets: Path | None = None
+    """The platform's folder with values of Secrets, where the credentials of providers are."""
+    credentials_dir: Path | None = None
+    """Or a folder in which Secrets are mounted, as `<namespace>/<name>/<key>`."""
     tls_certificate_file: Path | None = None
     """PEM certificate with its chain: clients are served over HTTPS. None: over HTTP."""
     tls_key_file: Path | None = None

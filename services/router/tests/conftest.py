@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class RecordedDemand:
     def __init__(self) -> None:
         self.seconds: list[tuple[ObjectKey, DemandObserved]] = []
         self.sums: list[tuple[ObjectKey, DemandSummed]] = []
+        self.unready: list[list[str]] = []
         self.waiting: list[tuple[ObjectKey, DemandPending]] = []
 
     def observed(self, target: ObjectKey, data: DemandObserved) -> None:
@@ -50,6 +51,9 @@ class RecordedDemand:
 
     def pending(self, target: ObjectKey, data: DemandPending) -> None:
         self.waiting.append((target, data))
+
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
+        self.unready.append([str(provider) for provider in providers])
 
     def total(self, field: str) -> int:
         """A count over all seconds and models."""

@@ -11,6 +11,7 @@ from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_ejection import EJECT_AFTER_FAILURES
 from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.table import RoutingTable, Rule
+from inferbus_router.transport import Transport
 from services.router.tests.builders import (
     endpoint,
     route,
@@ -24,8 +25,8 @@ from services.router.tests.builders import (
 Entries = dict[ObjectKey, RouteEntry | ServerEntry]
 
 
-def make_endpoint(entry: EndpointEntry, protocol: str) -> EndpointLoad:
-    del protocol
+def make_endpoint(entry: EndpointEntry, transport: Transport) -> EndpointLoad:
+    del transport
     return EndpointLoad(entry.pod)
 
 
