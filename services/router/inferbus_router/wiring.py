@@ -17,7 +17,7 @@ from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.endpoint import ConnectionSettings
 from inferbus_router.ledger import Ledger
-from inferbus_router.limits import Limiters
+from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.log_writer import LogWriter, open_log
 from inferbus_router.operations import Operations
