@@ -153,8 +153,12 @@ async def test_a_broken_page_is_no_reading_and_harms_nobody(
     await eventually(lambda: readings(fleet)[1] is not None)
 
 
-async def test_nobody_is_asked_what_no_plugin_wants_to_know(start_fleet: StartFleet) -> None:
-    fleet = await start_fleet(plugins("prefix-cache", "random"), engine())
+@pytest.mark.parametrize("plugin", ["kvcache-aware", "prefix-cache", "random"])
+async def test_rt_09_nobody_is_asked_what_no_plugin_wants_to_know(
+    start_fleet: StartFleet, plugin: str
+) -> None:
+    """The reference's kvcache-aware asks a tokenizer and Redis while the request waits."""
+    fleet = await start_fleet(plugins(plugin), engine())
     client = await fleet.client()
     for _ in range(5):
         await client.post(chat())
