@@ -153,8 +153,12 @@ class Attempts:
         except RequestError as error:
             self._owner.given_up(error)
 
-    def succeeded(self) -> None:
-        """The endpoint did what can be asked of it."""
+    def succeeded(self, cached_tokens: int | None) -> None:
+        """The endpoint did what can be asked of it; `cached_tokens`: those of the prompt that it
+        held, where it tells.
+        """
+        if cached_tokens is not None and self._endpoint is not None and self._dispatch is not None:
+            self._endpoint.told_cached(self._dispatch, cached_tokens)
         if (endpoint := self._end()) is not None:
             endpoint.health.succeeded()
             if self._choice is not None and self._account.status < 400:
@@ -164,6 +168,7 @@ class Attempts:
         """The endpoint didn't."""
         if (endpoint := self._end()) is not None:
             endpoint.health.failed(now_ms)
+            endpoint.failed(self._ask)
             self._tried = (*self._tried, endpoint)
 
     def abandoned(self) -> None:

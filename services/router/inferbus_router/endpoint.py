@@ -56,6 +56,7 @@ class Endpoint(EndpointLoad):
         address, port = entry.address, entry.port
         self.host = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}").encode()
         """For the Host header."""
+        self.name = f"{protocol}://{self.host.decode()}"
         self._address = address
         self._port = port
         self._settings = settings

@@ -246,7 +246,8 @@ class Exchange:
         if account.status in RETRYABLE_STATUSES:
             attempts.failed(now_ms)
         else:
-            attempts.succeeded()
+            usage = self._relay.usage if self._relay is not None else None
+            attempts.succeeded(usage.cached_tokens if usage is not None else None)
         if account.status >= 400:
             account.error_type = ErrorType.UPSTREAM_RESPONSE
             account.error_message = "the endpoint refused the request"

@@ -11,7 +11,7 @@ from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_choice import choose
-from inferbus_router.policy_load import EndpointLoad
+from inferbus_router.policy_load import EndpointLoad, SentPrompts
 from inferbus_router.policy_prefixes import PrefixIndex
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
@@ -71,11 +71,14 @@ class Fleet(Generic[EndpointT]):
         self._make_endpoint = make_endpoint
         self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
+        self.by_name: dict[str, EndpointLoad] = {}
+        """Endpoints by what routers call them."""
+        self._sent_prompts: SentPrompts | None = None
         self._servers: dict[ObjectKey, ServerState[EndpointT]] = {}
         self._routes: tuple[Route, ...] = ()
         self._draws: dict[Rule, SmoothWeights] = {}
 
-    def sync(self, table: RoutingTable) -> list[EndpointT]:
+    def sync(self, table: RoutingTable, now_ms: int) -> list[EndpointT]:
         """Follow the table; returns the endpoints that are gone."""
         if table.routes is not self._routes:
             self._routes = table.routes
@@ -86,17 +89,22 @@ class Fleet(Generic[EndpointT]):
             }
         earlier = self._servers
         self._servers = {
-            key: self._state(earlier.get(key), server) for key, server in table.servers.items()
+            key: self._state(earlier.get(key), server, now_ms)
+            for key, server in table.servers.items()
         }
         return self._take_gone()
 
     def _state(
-        self, known: ServerState[EndpointT] | None, server: Server
+        self, known: ServerState[EndpointT] | None, server: Server, now_ms: int
     ) -> ServerState[EndpointT]:
         if known is not None and known.server is server:
             return known
         endpoints = tuple(self._endpoint(entry, server.protocol) for entry in server.endpoints)
-        return ServerState(server, endpoints, self.prefixes)
+        state = ServerState(server, endpoints, self.prefixes)
+        if known is not None and known.candidates:
+            for newcomer in set(state.candidates).difference(known.candidates):
+                newcomer.ready_since(now_ms)
+        return state
 
     def _endpoint(self, entry: EndpointEntry, protocol: str) -> EndpointT:
         key = (entry.pod, entry.address, entry.port, protocol)
@@ -104,14 +112,25 @@ class Fleet(Generic[EndpointT]):
         if endpoint is None:
             endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
             endpoint.prefixes = self.prefixes
+            endpoint.sent_prompts = self._sent_prompts
+            self.by_name[endpoint.name] = endpoint
         return endpoint
 
     def _take_gone(self) -> list[EndpointT]:
         used = {endpoint for state in self._servers.values() for endpoint in state.endpoints}
         gone = {key: each for key, each in self._endpoints.items() if each not in used}
         for key in gone:
-            self.prefixes.drop(self._endpoints.pop(key))
+            endpoint = self._endpoints.pop(key)
+            self.prefixes.drop(endpoint)
+            if self.by_name.get(endpoint.name) is endpoint:
+                del self.by_name[endpoint.name]
         return list(gone.values())
+
+    def note_prompts(self, sent: SentPrompts | None) -> None:
+        """Note prompts that are sent there from now on; None: nowhere."""
+        self._sent_prompts = sent
+        for endpoint in self._endpoints.values():
+            endpoint.sent_prompts = sent
 
     def endpoints(self) -> list[EndpointT]:
         """All that the table names."""

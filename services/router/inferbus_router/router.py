@@ -124,7 +124,7 @@ class Router:
         state = self.state
         earlier = state.table
         state.table = earlier.with_parts(parts)
-        gone = state.fleet.sync(state.table)
+        gone = state.fleet.sync(state.table, state.now_ms())
         for endpoint in gone:
             endpoint.retire()
         state.on_table(gone)

@@ -22,6 +22,8 @@ class UsageReader:
     prompt_tokens: int | None = None
     """None: nothing was said."""
     output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Of the prompt, those that the engine held already."""
 
     def read(self, usage: Any) -> bool:
         """Take the numbers of a usage object; False where it holds none above 0."""
@@ -34,7 +36,18 @@ class UsageReader:
             self.prompt_tokens = prompt
         if isinstance(output, int):
             self.output_tokens = output
+        cached = _cached_tokens(usage)
+        if isinstance(cached, int):
+            self.cached_tokens = cached
         return bool(prompt or output)
+
+
+def _cached_tokens(usage: Mapping[str, Any]) -> Any:
+    for name in ("prompt_tokens_details", "input_tokens_details"):
+        details = usage.get(name)
+        if isinstance(details, dict):
+            return details.get("cached_tokens")
+    return usage.get("cache_read_input_tokens")
 
 
 def _prompt_tokens(usage: Mapping[str, Any]) -> int | None:
