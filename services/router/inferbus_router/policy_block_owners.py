@@ -54,6 +54,24 @@ class BlockOwners:
                         return found
         return found
 
+    def leading_runs(
+        self, model: str, hashes: Sequence[int], candidates: Collection[Hashable]
+    ) -> dict[Hashable, int]:
+        """How many blocks from the first each candidate has without a gap (routing spec 3.5).
+
+        Candidates without the first are left out.
+        """
+        owners = self._owners.get(model, {})
+        runs: dict[Hashable, int] = {}
+        running = set(candidates)
+        for block in hashes:
+            running &= owners.get(block, set())
+            if not running:
+                break
+            for endpoint in running:
+                runs[endpoint] = runs.get(endpoint, 0) + 1
+        return runs
+
     def add(self, model: str, hashes: Sequence[int], endpoint: Hashable) -> None:
         """The endpoint has these blocks now.
 

@@ -82,8 +82,9 @@ class Choice:
         return state.choose(ask, tried, now_ms, _endpoints(best))
 
     def served(self, endpoint: Endpoint) -> None:
-        """The endpoint has answered the request."""
-        self._scheduler.pipeline.served(self._request, endpoint)
+        """The endpoint has answered the request; one that is gone meanwhile isn't remembered."""
+        if not endpoint.is_retired:
+            self._scheduler.pipeline.served(self._request, endpoint)
 
     def _no_endpoint(self, server: str, filter_name: str) -> RequestError:
         return no_schedulable_endpoint(server, filter_name, self._scheduler.retry_after_seconds)

@@ -5,6 +5,8 @@ and the default rule costs nothing more for it; a new configuration begins with 
 unchanged one keeps them.
 """
 
+from collections.abc import Iterator
+
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.engine_polling import EnginePolling, Interest
 from inferbus_router.plugin_factory import make_pipeline
@@ -56,12 +58,22 @@ class Scheduling:
 
     def _follow(self, gone: list[Endpoint]) -> None:
         """There is another table, which doesn't name these endpoints any more."""
+        scheduler = self._state.scheduler
+        if scheduler is None:
+            return
         self.polling.follow(self._state.fleet.endpoints())
         self.counts.forget(self._served_models())
-        scheduler = self._state.scheduler
-        if scheduler is not None:
-            for endpoint in gone:
-                scheduler.forget(endpoint)
+        for endpoint in (*gone, *self._not_ready()):
+            scheduler.forget(endpoint)
+
+    def _not_ready(self) -> Iterator[Endpoint]:
+        """Endpoints that may come back with an empty cache: a container that restarts isn't ready
+        for a while.
+        """
+        for state in self._state.fleet.servers():
+            for entry, endpoint in zip(state.server.endpoints, state.endpoints, strict=True):
+                if not entry.ready:
+                    yield endpoint
 
     def _served_models(self) -> set[str]:
         """Every name of a model, with clients and with engines."""
