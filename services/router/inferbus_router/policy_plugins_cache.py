@@ -88,14 +88,15 @@ class PrefixOwners:
         self.owners = owners
         self.matched: Matched = lambda plugin, model, ratio: None
         """Is told the longest match of every request that has blocks."""
-        self._hashes = hashes
+        self.hashes = hashes
+        """Makes the blocks of a prompt."""
         self._held = held
 
     def scores(
         self, request: PluginRequest, candidates: Sequence[Candidate]
     ) -> Sequence[int] | None:
         """See `ScorePlugin`."""
-        hashes = self._hashes(request)
+        hashes = self.hashes(request)
         if not hashes:
             return None
         known = {candidate.endpoint for candidate in candidates}
@@ -109,7 +110,7 @@ class PrefixOwners:
 
     def served(self, request: PluginRequest, endpoint: Hashable) -> None:
         """See `Remembering`."""
-        if hashes := self._hashes(request):
+        if hashes := self.hashes(request):
             self.owners.add(request.model, hashes, endpoint)
 
     def forget(self, endpoint: Hashable) -> None:
