@@ -115,6 +115,11 @@ class Endpoint(EndpointLoad):
         """A connection is gone, whoever closed it."""
         self.idle.stop(connection)
 
+    @property
+    def is_retired(self) -> bool:
+        """No table names it any more."""
+        return self._retired
+
     def retire(self) -> None:
         """The endpoint is gone: what runs may end, nothing is kept."""
         self._retired = True

@@ -43,6 +43,10 @@ class Limiters:
         """The limiter of a route; None where it declares no limit."""
         return self._by_route.get(route.key) if route.limit else None
 
+    def items(self) -> list[tuple[ObjectKey, Limiter]]:
+        """All of them, with their routes."""
+        return list(self._by_route.items())
+
     def sync(self, routes: Iterable[Route], now_ms: int) -> None:
         """Follow the table."""
         limited = [(route, route.limit) for route in routes if route.limit is not None]

@@ -92,6 +92,11 @@ class SharedLimiter:
         self._local = RouteLimiter(declared)
 
     @property
+    def local(self) -> RouteLimiter:
+        """What decides while the server is silent."""
+        return self._local
+
+    @property
     def expected(self) -> ExpectedOutput:
         """How long answers are."""
         return self._local.expected
