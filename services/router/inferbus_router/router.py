@@ -5,6 +5,7 @@ served keeps what it was matched with, one that is held is matched again.
 """
 
 import asyncio
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from inferbus_router.demand import SECOND_MS, SUM_MS, DemandSums
@@ -42,6 +43,8 @@ class Router:
         self._demand = demand
         self._sums = DemandSums(name)
         self._ticker: asyncio.TimerHandle | None = None
+        self.on_ports: Callable[[frozenset[int]], None] = lambda ports: None
+        """Called with the ports of Gateways when they may have changed."""
         state.on_held = self._tell_pending
 
     @property
@@ -139,6 +142,8 @@ class Router:
             state.plans.forget_some(gone, table.change.servers)
         if table.change.has_routes:
             self.ledger.follow(table, state.now_ms())
+        if table.gateways is not earlier.gateways:
+            self.on_ports(table.gateways.ports if table.gateways else frozenset())
         for held in state.hold.items():
             held.table_changed()
 

@@ -14,6 +14,7 @@ from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.endpoint import ConnectionSettings
+from inferbus_router.gateway_ports import GatewayPorts
 from inferbus_router.ledger import Ledger
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
 from inferbus_router.log_writer import LogWriter, open_log
@@ -37,6 +38,8 @@ class RunningRouter:
     """For clients."""
     admin: Listener
     """For operators."""
+    gateways: GatewayPorts
+    """For clients of other ports than the router's own."""
     _clients: socket.socket
     _settings: RouterSettings
     _log: LogWriter | None
@@ -52,7 +55,10 @@ class RunningRouter:
     async def stop(self) -> None:
         """Drain, and stop; takes at most the grace period."""
         settings = self._settings
-        await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
+        await asyncio.gather(
+            self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds),
+            self.gateways.stop(),
+        )
         self._clients.close()
         self.router.stop()
         self._socket_keeper.stop()
@@ -97,13 +103,21 @@ async def start_router(
     admin = Listener(AdminPages(router, gauges), settings)
     await admin.open(sockets.admin)
     router.start()
-    return RunningRouter(router, listener, admin, sockets.clients, settings, log, keeper)
+    gateways = GatewayPorts(router, settings, sockets.client_port)
+    router.on_ports = gateways.follow
+    return RunningRouter(router, listener, admin, gateways, sockets.clients, settings, log, keeper)
 
 
 @dataclass(frozen=True)
 class _Sockets:
     clients: socket.socket
     admin: socket.socket
+
+    @property
+    def client_port(self) -> int:
+        """The router's own."""
+        port: int = self.clients.getsockname()[1]
+        return port
 
 
 def _open_sockets(settings: RouterSettings) -> _Sockets:

@@ -1,6 +1,9 @@
 """HTTPRoutes over real sockets: what an engine gets, and what clients get where there is none."""
 
-from inferbus_contracts.events.route import UrlRewrite
+import socket
+
+from inferbus_contracts.events.route import ParentEntry, UrlRewrite
+from inferbus_router.listener import bound_socket
 from services.router.tests.builders import (
     Entries,
     gateway,
@@ -12,12 +15,14 @@ from services.router.tests.builders import (
     pool_key,
     route,
     route_key,
+    rule,
     server,
     server_key,
 )
 from services.router.tests.client import chat
 from services.router.tests.conftest import RouterUnderTest, StartEngine
 from services.router.tests.engine import Engine
+from tests.support.eventually import eventually
 
 REWRITE = UrlRewrite(prefix="/v1/chat", hostname="engine.example")
 
@@ -120,3 +125,43 @@ async def test_a_model_route_and_its_server_go_on_beside_gateways(
 
     assert (await client.post(chat())).status == 200
     assert engine.turns[0].target == "/v1/chat/completions"
+
+
+async def test_t087_two_gateways_on_two_ports_have_a_route_each_for_one_model(
+    router: RouterUnderTest, start_engine: StartEngine
+) -> None:
+    engines = {name: await start_engine() for name in ("own", "other")}
+    with bound_socket("127.0.0.1", 0, "a free port") as free:
+        port: int = free.getsockname()[1]
+    entries: Entries = {
+        gateway_key("own"): gateway(listener(router.port)),
+        gateway_key("other"): gateway(listener(port)),
+    }
+    for name, engine in engines.items():
+        parents = [ParentEntry(gateway=str(gateway_key(name)))]
+        entries = {
+            **entries,
+            route_key(name): route(rule(name), parents=parents),
+            server_key(name): server(engine.entry()),
+        }
+    router.apply(entries)
+    await eventually(lambda: router.running.gateways.ports == {port})
+
+    for place, name in ((router.port, "own"), (port, "other")):
+        assert (await (await router.client(place)).post(chat())).status == 200
+        assert [len(engine.turns) for engine in engines.values()] == (
+            [1, 0] if name == "own" else [1, 1]
+        )
+
+    router.remove(gateway_key("other"))
+    await eventually(lambda: not router.running.gateways.ports)
+
+
+async def test_a_port_that_is_taken_leaves_the_others_open(router: RouterUnderTest) -> None:
+    with socket.socket() as taken, bound_socket("127.0.0.1", 0, "a free port") as free:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1], free.getsockname()[1]]
+        listeners = [listener(port, name=str(port)) for port in ports]
+        router.apply({gateway_key("g"): gateway(*listeners)})
+        await eventually(lambda: router.running.gateways.ports == {ports[1]})
