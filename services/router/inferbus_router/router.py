@@ -5,6 +5,7 @@ served keeps what it was matched with, one that is held is matched again.
 """
 
 import asyncio
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from inferbus_contracts.keys import ObjectKey
@@ -48,6 +49,8 @@ class Router:
         self._without_credential: list[ObjectKey] = []
         """As it was told last."""
         self._ticker: asyncio.TimerHandle | None = None
+        self.on_ports: Callable[[frozenset[int]], None] = lambda ports: None
+        """Called with the ports of Gateways when they may have changed."""
         state.on_held = self._tell_pending
 
     @property
@@ -166,6 +169,8 @@ class Router:
             state.access.follow(table)
             if state.queues is not None:
                 state.queues.follow(table.indexes.names)
+        if table.gateways is not earlier.gateways:
+            self.on_ports(table.gateways.ports if table.gateways else frozenset())
         for held in state.hold.items():
             held.table_changed()
         if any(key.kind == EXTERNAL_MODEL_PROVIDER for key in table.change.servers):

@@ -11,9 +11,9 @@ import pytest
 import uvloop
 
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
-from inferbus_contracts.events.route import EndpointEntry, RouteEntry, ServerEntry
+from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
-from inferbus_router.adapters_static import published
+from inferbus_router.adapters_static import Entry, published
 from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.settings import RouterSettings
 from inferbus_router.wiring import RunningRouter, start_router
@@ -60,7 +60,7 @@ class RecordedDemand:
         return sum(getattr(model, field) for _, data in self.seconds for model in data.models)
 
 
-Entries = Mapping[ObjectKey, RouteEntry | ServerEntry]
+Entries = Mapping[ObjectKey, Entry]
 
 
 class RouterUnderTest:
@@ -69,7 +69,7 @@ class RouterUnderTest:
     def __init__(self, running: RunningRouter, demand: RecordedDemand) -> None:
         self.running = running
         self.demand = demand
-        self.entries: dict[ObjectKey, RouteEntry | ServerEntry] = {}
+        self.entries: dict[ObjectKey, Entry] = {}
         self._revision = 0
         self._clients: list[Client] = []
         self._stopped = False
@@ -90,6 +90,13 @@ class RouterUnderTest:
         self._revision += 1
         self.running.router.apply(published(self.entries, self._revision))
         self.running.router.snapshot_ended()
+
+    def remove(self, *keys: ObjectKey) -> None:
+        """Publish a table without these parts."""
+        self._revision += 1
+        for key in keys:
+            del self.entries[key]
+        self.running.router.replace(published(self.entries, self._revision))
 
     def serve(self, *endpoints: EndpointEntry, model: str = "m", **fields: Any) -> None:
         """A route for `model` to one model server with these endpoints."""
