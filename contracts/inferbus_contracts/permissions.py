@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from inferbus_contracts.api.console import ConsoleQuery, console_subject
 from inferbus_contracts.api.objects import OBJECT_CALLERS, ObjectVerb, object_subject
+from inferbus_contracts.api.routers import every_router_load_subject
 from inferbus_contracts.catalog import EVENTS, Stream, read_by, written_by
 from inferbus_contracts.services import Service
 from inferbus_contracts.stream_specs import DurableSpec, Topology
@@ -96,6 +97,8 @@ def _requests(service: Service) -> Iterator[str]:
     if service is Service.CLI:
         for query in ConsoleQuery:
             yield console_subject(query)
+    if service is Service.ROUTER:
+        yield every_router_load_subject()
 
 
 def _durables(durables: Iterable[DurableSpec]) -> Iterator[str]:
@@ -181,6 +184,8 @@ def _subscribes(service: Service) -> Iterator[str]:
     if service is Service.CONSOLE:
         for query in ConsoleQuery:
             yield console_subject(query)
+    if service is Service.ROUTER:
+        yield every_router_load_subject()
     if service in (Service.CONSOLE, Service.CLI):
         yield f"{ROOT}.>"
         yield f"{DEAD_LETTER_ROOT}.>"

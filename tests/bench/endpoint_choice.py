@@ -33,13 +33,13 @@ class PredictedTtft:
     """One router in front of some endpoints."""
 
     def __init__(self, endpoints: int, name: str = "router") -> None:
-        self._teller: Teller[EndpointLoad] = Teller(name, lambda load: load.pod)
-        self._hearer: Hearer[EndpointLoad] = Hearer(name)
+        self._teller = Teller(name)
+        self._hearer = Hearer(name)
         self._prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         fleet_speed = FleetSpeed()
-        self._loads = [EndpointLoad(str(index), fleet_speed) for index in range(endpoints)]
+        self._loads = [EndpointLoad(str(index)) for index in range(endpoints)]
         for load in self._loads:
-            load.prefixes = self._prefixes
+            load.prefixes, load.fleet_speed = self._prefixes, fleet_speed
         self._by_name = {load.pod: load for load in self._loads}
         self._index = {load: index for index, load in enumerate(self._loads)}
         self._dispatches: dict[int, Dispatch] = {}
@@ -70,7 +70,7 @@ class PredictedTtft:
         for load in self._loads:
             load.sent_prompts = self._teller.prompts
 
-    def news(self, now_ms: int) -> News | None:
+    def news(self, now_ms: int) -> list[News]:
         """What it has to tell the others."""
         return self._teller.news(self._loads, now_ms)
 
@@ -101,7 +101,7 @@ class SharedPredictedTtft:
         if now_ms - self._told_ms < TELL_EVERY_MS:
             return
         self._told_ms = now_ms
-        told = [news for router in self._routers if (news := router.news(now_ms)) is not None]
+        told = [news for router in self._routers for news in router.news(now_ms)]
         for news in told:
             for router in self._routers:
                 router.heard(news, now_ms)

@@ -29,7 +29,7 @@ from tests.support.nats import NatsServer, running_server
 LIMIT_MS = 100.0
 KILLED_LIMIT_SECONDS = 3.0
 ROUTERS = 100
-PROCESSES = 10
+PROCESSES = 4
 CHANGES = 150
 KILLS = 5
 AT_ONCE = 100

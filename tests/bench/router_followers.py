@@ -64,7 +64,6 @@ class Watch:
         """One more router serves."""
         self._ready += 1
         if self._ready == self._count:
-            spare_the_table()
             _say(ready=True)
 
     def served(self, router: Watched, revision: int) -> None:
@@ -81,15 +80,18 @@ def _say(**what: object) -> None:
 
 
 async def follow(first: int, count: int) -> None:
-    """Run the routers until the process is killed."""
+    """Run the routers until the process is killed; one starts after the other, as in a rollout."""
     settings = load_settings(BusSettings)
     watch = Watch(count)
-    await asyncio.gather(
-        *(_run(settings, f"router-{number}", watch) for number in range(first, first + count))
-    )
+    tasks: list[asyncio.Task[None]] = []
+    for number in range(first, first + count):
+        tasks += await _start(settings, f"router-{number}", watch)
+        spare_the_table()
+    await asyncio.gather(*tasks)
 
 
-async def _run(settings: BusSettings, name: str, watch: Watch) -> None:
+async def _start(settings: BusSettings, name: str, watch: Watch) -> list[asyncio.Task[None]]:
+    """A router that has the table; returns what runs it."""
     own = settings.model_copy(update={"instance": name})
     connection = Connection(Service.ROUTER, own)
     await connection.open()
@@ -99,8 +101,10 @@ async def _run(settings: BusSettings, name: str, watch: Watch) -> None:
     running = await start_router(
         RouterSettings(port=0, http_port=0, access_log="off"), clock, name, sayings
     )
-    table = BusTable(bus, sayings)
-    await asyncio.gather(sayings.run(), table.run(Watched(running.router, watch)))
+    table = BusTable(bus, sayings).run(Watched(running.router, watch))
+    tasks = [asyncio.create_task(sayings.run()), asyncio.create_task(table)]
+    await running.router.ready.wait()
+    return tasks
 
 
 def main(argv: Sequence[str]) -> None:

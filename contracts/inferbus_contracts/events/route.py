@@ -33,7 +33,7 @@ class TargetShare(EventData):
     """One target of a rule."""
 
     server: str
-    """Key of the ModelServer or InferencePool."""
+    """Key of the ModelServer, InferencePool or ExternalModelProvider."""
     weight: int = 100
 
 
@@ -88,8 +88,8 @@ class TokenLimit(EventData):
     redis: str | None = None
     """`host:port` where the limit is shared between routers."""
     per: list[Literal["name", "principal"]] | None = None
-    """For each of what the limit holds: the name that clients use, and who sends the request;
-    empty: for the route as a whole; None: for each of both.
+    """For each of what it holds: the name that clients use, and who sends the request; empty: for
+    the route as a whole; None: for each of both.
     """
 
 
@@ -151,8 +151,30 @@ class SessionAffinity(EventData):
     """In order: the first that gives a value decides."""
 
 
+class ProviderEntry(EventData):
+    """What an external provider needs beside a server of the fleet (routing spec 6.5)."""
+
+    kind: Literal["OpenAI", "Anthropic"] = "OpenAI"
+    """Whose API it speaks."""
+    host: str
+    """As its address has it, with the port where one is given."""
+    base_path: str = ""
+    """Of the address; without a slash at its end."""
+    insecure_skip_verify: bool = False
+    """Its certificate isn't checked."""
+    auth: Literal["Bearer", "APIKey"] = "Bearer"
+    """How the credential is sent."""
+    secret_name: str = ""
+    """The Secret of its namespace with the credential; empty: it takes none."""
+    secret_key: str = ""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Sent with each request."""
+
+
 class ServerEntry(EventData):
-    """A ModelServer, or an InferencePool, with its endpoints."""
+    """A ModelServer or an InferencePool with its endpoints, or an ExternalModelProvider with its
+    address.
+    """
 
     model: str | None = None
     """The upstream model name; None leaves the client's name in place."""
@@ -169,6 +191,8 @@ class ServerEntry(EventData):
     kv_connector: str | None = None
     session: SessionAffinity | None = None
     """None: requests of a session may go anywhere."""
+    provider: ProviderEntry | None = None
+    """None: endpoints are of the fleet."""
     endpoints: list[EndpointEntry] = Field(default_factory=list)
 
 
@@ -215,6 +239,8 @@ class RouteAcknowledged(EventData):
     table_digest: str
     lag_ms: int
     """From publication to being served."""
+    without_credential: list[str] | None = None
+    """Keys of the ExternalModelProviders whose credential the router can't read; None: of none."""
 
 
 class ConditionStatus(StrEnum):

@@ -1,4 +1,5 @@
-"""Every request that a service answers: its subject, its two bodies, who asks and who answers.
+"""Every request that a service answers: its subject, its two bodies, who asks and who answers; and
+what instances of one service tell each other.
 
 Invariant: with the catalog of events this names every body that crosses the bus.
 """
@@ -35,6 +36,7 @@ from inferbus_contracts.api.objects import (
     StatusRequest,
     object_subject,
 )
+from inferbus_contracts.api.routers import RouterLoad, router_load_subject
 from inferbus_contracts.base import EventData
 from inferbus_contracts.services import Service
 
@@ -65,6 +67,29 @@ class Call:
     reply: type[Reply]
     server: Service
     callers: frozenset[Service]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """What instances of one service tell each other; nobody answers, nothing keeps it."""
+
+    id: str
+    """`<api>.<word>`."""
+    subject: str
+    """With `{parameters}` in the place of tokens."""
+    body: type[EventData]
+    service: Service
+
+
+WORDS = (
+    Word(
+        id="router.load",
+        subject=router_load_subject("_").removesuffix("_") + "{instance}",
+        body=RouterLoad,
+        service=Service.ROUTER,
+    ),
+)
+"""Everything that is told like that."""
 
 
 def _callers(verb: ObjectVerb) -> frozenset[Service]:

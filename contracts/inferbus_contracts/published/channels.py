@@ -12,7 +12,7 @@ from enum import StrEnum
 from inferbus_contracts.catalog import EventSpec, Stream, read_by, written_by
 from inferbus_contracts.events.scaling import Woken
 from inferbus_contracts.permissions import followed, grants
-from inferbus_contracts.published.calls import CALLS, Call
+from inferbus_contracts.published.calls import CALLS, WORDS, Call
 from inferbus_contracts.published.messages import (
     DEAD_LETTER,
     Message,
@@ -20,6 +20,7 @@ from inferbus_contracts.published.messages import (
     event_message,
     reply_message,
     request_message,
+    word_message,
 )
 from inferbus_contracts.services import Service
 from inferbus_contracts.subjects import ROOT
@@ -90,7 +91,13 @@ class Use:
 
 def uses(service: Service) -> tuple[Use, ...]:
     """Everything that a service says and hears, each once."""
-    found = (*_events(service), *_calls(service), *_dead_letters(service), *_buckets(service))
+    found = (
+        *_events(service),
+        *_calls(service),
+        *_words(service),
+        *_dead_letters(service),
+        *_buckets(service),
+    )
     return tuple(dict.fromkeys(found))
 
 
@@ -166,6 +173,18 @@ def _reply(call: Call) -> Channel:
         message=reply_message(call),
         description="The inbox that the asker names in its request.",
     )
+
+
+def _words(service: Service) -> Iterator[Use]:
+    for word in WORDS:
+        if service is word.service:
+            channel = Channel(
+                id=word.id,
+                subject=word.subject,
+                message=word_message(word),
+                description=f"Told by each instance of the {service.value} to the others.",
+            )
+            yield from (_send(channel), _receive(channel))
 
 
 def _dead_letters(service: Service) -> Iterator[Use]:

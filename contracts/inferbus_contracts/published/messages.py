@@ -10,12 +10,13 @@ from typing import Any
 from inferbus_contracts.catalog import EventSpec
 from inferbus_contracts.envelope import Envelope
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.published.calls import Call
+from inferbus_contracts.published.calls import Call, Word
 from inferbus_contracts.published.schemas import (
     EVENT_VERSION,
     event_path,
     reply_path,
     request_path,
+    word_path,
 )
 
 CLOUD_EVENT_HEADERS: dict[str, Any] = {
@@ -131,6 +132,11 @@ def reply_message(call: Call) -> Message:
     return Message(
         id=f"{call.id}.reply", summary=_first_line(call.reply), schema=reply_path(call.id)
     )
+
+
+def word_message(word: Word) -> Message:
+    """What instances tell each other."""
+    return Message(id=word.id, summary=_first_line(word.body), schema=word_path(word.id))
 
 
 def entry_message(bucket: str) -> Message:

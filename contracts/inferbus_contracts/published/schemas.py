@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from inferbus_contracts.catalog import EVENTS
 from inferbus_contracts.envelope import SCHEMA_ROOT
-from inferbus_contracts.published.calls import CALLS
+from inferbus_contracts.published.calls import CALLS, WORDS
 from inferbus_contracts.resources.kinds import KINDS, Kind
 
 EVENT_VERSION = 1
@@ -74,9 +74,15 @@ def reply_path(call_id: str) -> str:
     return f"api/{call_id}.reply.json"
 
 
+def word_path(word_id: str) -> str:
+    """Where the schema of what instances tell each other is."""
+    return f"api/{word_id}.json"
+
+
 def _api_models() -> dict[str, type[BaseModel]]:
     requests: dict[str, type[BaseModel]] = {request_path(call.id): call.request for call in CALLS}
-    return requests | {reply_path(call.id): call.reply for call in CALLS}
+    words = {word_path(word.id): word.body for word in WORDS}
+    return requests | {reply_path(call.id): call.reply for call in CALLS} | words
 
 
 def _schema(path: str, model: type[BaseModel]) -> Schema:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from inferbus_contracts.resources.annotation_forms import non_empty, port, word
+from inferbus_contracts.resources.annotations_routes import ROUTE_PARSERS
 from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_float
 
 PREFIX = "inferbus.dev/"
@@ -286,6 +287,7 @@ _PARSERS: dict[str, Any] = {
     PROGRESS_DEADLINE: parse_deadline_ms,
     STARTUP_ORDER: parse_startup_order,
     NAMING: parse_naming,
+    **ROUTE_PARSERS,
 }
 
 KNOWN = frozenset(_PARSERS)

@@ -4,14 +4,17 @@ Invariant: `part` and `resolved` are functions of the last fact of each key, wha
 facts came in; and whenever either of them changes for a key, the fact that changed it said so.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inferbus_contracts.conditions import condition
 from inferbus_contracts.events.route import RoutesResolved
 from inferbus_contracts.events.spec import SpecChanged
 from inferbus_contracts.events.workload import WorkloadObserved
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
+from inferbus_contracts.resources.external_provider import ExternalModelProvider
 from inferbus_contracts.resources.gateway_api import Gateway, HTTPRoute, InferencePool
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_contracts.resources.networking import ModelRoute, ModelServer
@@ -38,6 +41,7 @@ from inferbus_router_config_publisher.policy_objects import (
 from inferbus_router_config_publisher.policy_origin import ORIGIN_KINDS
 from inferbus_router_config_publisher.policy_parts import Part
 from inferbus_router_config_publisher.policy_pools import as_server, further_ports
+from inferbus_router_config_publisher.policy_providers import READY, Providers
 from inferbus_router_config_publisher.policy_routes import Routes, RouteView
 from inferbus_router_config_publisher.policy_servers import Servers
 from inferbus_router_config_publisher.policy_templates import WORKLOAD_KINDS, template_labels
@@ -64,11 +68,17 @@ class Join:
         self._routes = Routes()
         self._servers = Servers()
         self._ingress = Ingress()
+        self._providers = Providers()
         self._deleted: set[ObjectKey] = set()
 
     def keys(self) -> frozenset[ObjectKey]:
-        """Every route and server that exists."""
-        stored = (self._routes.stored, self._servers.stored, self._ingress.stored)
+        """Every route, server and provider that exists."""
+        stored = (
+            self._routes.stored,
+            self._servers.stored,
+            self._ingress.stored,
+            self._providers.stored,
+        )
         return frozenset().union(*stored)
 
     def fold_object(self, key: ObjectKey, fact: SpecChanged) -> Affected:
@@ -82,6 +92,9 @@ class Join:
         if key.kind in kinds.INGRESS_KINDS:
             self._note_deletion(key, fact)
             return self._fold_ingress(key, fact)
+        if key.kind == kinds.EXTERNAL_MODEL_PROVIDER:
+            self._note_deletion(key, fact)
+            return self._fold_provider(key, read_object(key, fact, ExternalModelProvider))
         if key.kind in WORKLOAD_KINDS:
             templates = {} if fact.deleted else template_labels(key, fact.object)
             return self._of_servers(self._servers.set_templates(key, templates))
@@ -96,6 +109,12 @@ class Join:
         servers, lost = self._servers.set_pods(key, observed)
         return self._of_servers(servers, urgent=lost)
 
+    def report_credentials(
+        self, missing: Mapping[ObjectKey, frozenset[ObjectKey]]
+    ) -> frozenset[ObjectKey]:
+        """By router, the providers whose credential it can't read; returns those concerned."""
+        return self._providers.report(missing)
+
     def is_settled(self, key: ObjectKey) -> bool:
         """Whether the facts say what the part of a route or server should be.
 
@@ -107,7 +126,7 @@ class Join:
 
     def part(self, key: ObjectKey) -> Part | None:
         """The part of the table that a key should have now; None where it should have none."""
-        server = self._servers.view(key)
+        server = self._servers.view(key) or self._providers.view(key)
         if server is not None:
             return Part.of(server.entry)
         http_route = self._ingress.view(key)
@@ -140,6 +159,18 @@ class Join:
             )
         if route is not None:
             return self._resolved_route(key, known, route)
+        provider = self._providers.view(key)
+        if provider is not None:
+            return RoutesResolved(
+                **known,
+                conditions=self._providers.conditions(key, provider),
+                endpoints=1,
+                ready_endpoints=1,
+            )
+        if key.kind == kinds.EXTERNAL_MODEL_PROVIDER:
+            return RoutesResolved(
+                **known, conditions=[condition(READY, False, "ConfigurationInvalid", stored.fault)]
+            )
         if stored.resource is not None:
             return self._resolved_ingress(key, known)
         types = SERVER_TYPES if key.kind == kinds.MODEL_SERVER else ROUTE_TYPES
@@ -150,6 +181,7 @@ class Join:
             self._routes.stored.get(key)
             or self._servers.stored.get(key)
             or self._ingress.stored.get(key)
+            or self._providers.stored.get(key)
         )
 
     def _note_deletion(self, key: ObjectKey, fact: SpecChanged) -> None:
@@ -177,6 +209,14 @@ class Join:
             return Affected(parts=frozenset({key}), conditions=frozenset({key}))
         routes = self._ingress.set_gateway(key, read_foreign(key, fact, Gateway)) | {key}
         return Affected(parts=routes, conditions=routes | self._routes.attached_to(key))
+
+    def _fold_provider(
+        self, key: ObjectKey, stored: Stored[ExternalModelProvider] | None
+    ) -> Affected:
+        resource = stored.resource if stored else None
+        doubts = doubts_about(key, resource) if resource is not None else []
+        self._providers.set_provider(key, stored, doubts)
+        return self._of_servers(frozenset({key}))
 
     def _of_servers(self, servers: frozenset[ObjectKey], *, urgent: bool = False) -> Affected:
         routes = (
@@ -220,9 +260,13 @@ class Join:
         )
 
     def _counts(self, key: ObjectKey) -> ServerCounts:
+        if self._providers.view(key) is not None:
+            return ServerCounts(
+                key=key, exists=True, endpoints=1, ready_endpoints=1, is_served=True
+            )
         view = self._servers.view(key)
         if view is None:
-            return ServerCounts(key=key, exists=key in self._servers.stored)
+            return ServerCounts(key=key, exists=self._stored(key) is not None)
         return ServerCounts(
             key=key,
             exists=True,

@@ -36,7 +36,7 @@ class RoutesLog:
 
     async def load(self) -> PublishedTable:
         """What is published. Raises `ProblemsError` when the bus can't be asked."""
-        position = await self._position()
+        position, _ = await self._position()
         parts: dict[ObjectKey, RoutePublished] = {}
         async for message in self._bus.follow(_TYPE).snapshot():
             position = max(position, message.sequence)
@@ -67,12 +67,18 @@ class RoutesLog:
         id_ = event_id(_TYPE, key, f"{data.digest}|{position}")
         return self._bus.event(data, key, id=id_, cause=cause)
 
-    async def _position(self) -> int:
+    async def is_as(self, table: PublishedTable) -> bool:
+        """Whether the log ends where this table does and holds no fewer messages."""
+        position, messages = await self._position()
+        return position == table.position and messages >= len(table.keys())
+
+    async def _position(self) -> tuple[int, int]:
+        """Where the log ends, and how many messages it holds."""
         try:
             info = await api(self._bus.connection, f"STREAM.INFO.{self._stream}")
         except JetStreamError as error:
             raise ProblemsError(_unknown_position(error)) from error
-        return int(info["state"]["last_seq"])
+        return int(info["state"]["last_seq"]), int(info["state"]["messages"])
 
 
 def _unknown_position(error: JetStreamError) -> Problem:

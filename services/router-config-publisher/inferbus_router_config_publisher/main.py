@@ -9,7 +9,7 @@ from inferbus_router_config_publisher.effects import RoutesLog
 from inferbus_router_config_publisher.handlers import FOLDED, FactHandler
 from inferbus_router_config_publisher.publication import Publisher
 from inferbus_router_config_publisher.resolution import Resolver
-from inferbus_router_config_publisher.routers import Routers
+from inferbus_router_config_publisher.routers import Credentials, Routers
 from inferbus_router_config_publisher.settings import RouterConfigPublisherSettings
 from inferbus_router_config_publisher.telemetry import RouterMetrics, TableMetrics
 from inferbus_shared.bus.folding import fold
@@ -31,7 +31,11 @@ async def serve(runtime: Runtime[RouterConfigPublisherSettings]) -> None:
     membership = Membership(bus, bus.connection.settings.instance)
     observer = Observer(bus, RoutesResolved.event_type)
     resolver = Resolver(join, observer, membership)
-    routers = Routers(settings, bus.clock, RouterMetrics(runtime.registry))
+
+    def credentials_reported(missing: Credentials) -> None:
+        resolver.changed(join.report_credentials(missing))
+
+    routers = Routers(settings, bus.clock, RouterMetrics(runtime.registry), credentials_reported)
     publisher = Publisher(
         join=join,
         routes=RoutesLog(bus),

@@ -15,6 +15,7 @@ from inferbus_contracts.keys import ObjectKey
 class _Router:
     revision: int
     table_digest: str
+    without_credential: frozenset[ObjectKey]
     behind_since_ms: int | None = None
 
 
@@ -28,7 +29,8 @@ class Acknowledgements:
 
     def take(self, key: ObjectKey, acknowledged: RouteAcknowledged, now_ms: int) -> None:
         """A router serves a revision."""
-        router = _Router(acknowledged.revision, acknowledged.table_digest)
+        lacking = frozenset(ObjectKey.parse(each) for each in acknowledged.without_credential or ())
+        router = _Router(acknowledged.revision, acknowledged.table_digest, lacking)
         self._routers[key] = router
         if not self._serves(router):
             router.behind_since_ms = now_ms
@@ -58,6 +60,11 @@ class Acknowledgements:
     def revision_of(self, router: ObjectKey) -> int:
         """The revision that a known router serves."""
         return self._routers[router].revision
+
+    @property
+    def without_credential(self) -> dict[ObjectKey, frozenset[ObjectKey]]:
+        """The ExternalModelProviders whose credential a router can't read, by router."""
+        return {key: router.without_credential for key, router in self._routers.items()}
 
     @property
     def routers(self) -> int:

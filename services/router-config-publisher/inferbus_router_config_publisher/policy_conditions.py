@@ -147,7 +147,7 @@ def _route_accepted(
 
 def _route_references(read: ReadRules, servers: Sequence[ServerCounts]) -> ConditionFact:
     missing = [
-        f"ModelServer {server.key.namespace}/{server.key.name} does not exist"
+        f"{server.key.kind} {server.key.namespace}/{server.key.name} does not exist"
         for server in servers
         if not server.exists
     ]

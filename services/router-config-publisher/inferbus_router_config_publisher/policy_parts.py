@@ -1,13 +1,14 @@
 """The parts of the routers' table, and what must be published for routers to have them.
 
-Invariant: after every batch the routers that took it hold a whole table. In a batch servers stand
-before the routes that lead to them, and go after them; a gateway comes when its routes are there,
-and goes before them; each part has the next revision, and all
-carry the digest of the table that the batch leads to.
+Invariant: after every publication the routers that took it hold a whole table. In a batch servers
+stand before the routes that lead to them, and go after them; a gateway comes when its routes are
+there, and goes before them; each part has the next revision, and all carry the digest of the table
+that the publication leads to.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from inferbus_contracts.canonical import digest
 from inferbus_contracts.events.route import (
@@ -29,7 +30,12 @@ GONE_DIGEST = ""
 
 Entry = RouteEntry | ServerEntry | GatewayEntry
 
-_COMING = {kinds.MODEL_SERVER: 0, kinds.INFERENCE_POOL: 0, kinds.GATEWAY: 2}
+_COMING = {
+    kinds.MODEL_SERVER: 0,
+    kinds.INFERENCE_POOL: 0,
+    kinds.EXTERNAL_MODEL_PROVIDER: 0,
+    kinds.GATEWAY: 2,
+}
 """Kinds in the order they are published in; routes come between."""
 
 
@@ -66,7 +72,7 @@ class Batch:
 class PublishedTable:
     """What routers were told: digests of parts, the last revision, the position in the log."""
 
-    __slots__ = ("_digests", "_pairs", "position", "revision", "table_digest")
+    __slots__ = ("_digests", "_pairs", "position", "revision", "table_digest", "told_digest")
 
     def __init__(
         self,
@@ -82,7 +88,10 @@ class PublishedTable:
         self._pairs = pairs
         self.revision = revision
         self.position = position
-        self.table_digest = table_digest(pairs.values())
+        self.table_digest = self.told_digest = table_digest(pairs.values())
+        """The second is what the newest message says of the table, which may be another where a
+        publication of several batches was broken off.
+        """
 
     @classmethod
     def read(
@@ -94,12 +103,16 @@ class PublishedTable:
         fall, even after the log was emptied.
         """
         digests: dict[ObjectKey, str] = {}
-        revision = position
+        revision, newest, told = position, -1, ""
         for key, message in published:
             digests[key] = GONE_DIGEST if message.deleted else message.digest
             revision = max(revision, message.revision)
+            if message.revision > newest:
+                newest, told = message.revision, message.table_digest
         pairs = {key: part_pair(key, part) for key, part in digests.items() if part}
-        return cls(digests, pairs, revision, position)
+        table = cls(digests, pairs, revision, position)
+        table.told_digest = told or table.table_digest
+        return table
 
     @property
     def parts(self) -> int:
@@ -119,11 +132,37 @@ class PublishedTable:
         ]
         return sorted(differing, key=_publication_order)
 
-    def batch(self, changes: Sequence[Change]) -> Batch:
-        """The messages of these changes (1 to `MAX_BATCH`), and the table after them."""
+    def retelling(self, wanted: Mapping[ObjectKey, Part | None]) -> list[Change]:
+        """A part to be published as it is, where the newest message speaks of another table.
+
+        For when nothing else has to be: routers would miss parts for ever that aren't wanted any
+        more.
+        """
+        if self.told_digest == self.table_digest:
+            return []
+        unchanged = (Change(key, part) for key, part in sorted(wanted.items()) if part)
+        return [*islice(unchanged, 1)]
+
+    def batches(self, changes: Sequence[Change]) -> Iterator[Batch]:
+        """The messages of these changes, in batches of `MAX_BATCH` at most, and the tables between.
+
+        All tell the digest of the table they lead to together, so that nobody takes what is between
+        for the whole.
+        """
+        table, whole = self, self._after(changes).table_digest
+        for first in range(0, len(changes), MAX_BATCH):
+            batch = table.batch(changes[first : first + MAX_BATCH], whole)
+            table = batch.table
+            yield batch
+
+    def batch(self, changes: Sequence[Change], whole: str = "") -> Batch:
+        """The messages of these changes (1 to `MAX_BATCH`), and the table after them.
+
+        `whole` is the digest they tell; that of the table after them unless given.
+        """
         table = self._after(changes)
         messages = tuple(
-            (change.key, _message(change.part, revision, table.table_digest))
+            (change.key, _message(change.part, revision, whole or table.table_digest))
             for revision, change in enumerate(changes, self.revision + 1)
         )
         return Batch(messages, table)

@@ -10,12 +10,13 @@ from inferbus_contracts.events.route import RouteEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources.metadata import Resource
 from inferbus_contracts.resources.networking import ModelRoute
+from inferbus_router_config_publisher.policy_access import authentication, token_limit
 from inferbus_router_config_publisher.policy_http_routes import declared_parents, gateway_of
 from inferbus_router_config_publisher.policy_links import Links
 from inferbus_router_config_publisher.policy_names import Claim, Names
 from inferbus_router_config_publisher.policy_objects import Stored
 from inferbus_router_config_publisher.policy_origin import Origin, origin_of
-from inferbus_router_config_publisher.policy_rules import ReadRules, read_rules, token_limit
+from inferbus_router_config_publisher.policy_rules import ReadRules, read_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,8 @@ class RouteView:
             created_at_ms=self.origin.created_at_ms,
             owned_by=self.origin.owned_by,
             rules=[rule.entry for rule in self.rules.active],
-            limit=token_limit(spec.rate_limit),
+            limit=token_limit(spec.rate_limit, self.resource.metadata.annotations),
+            authentication=authentication(self.resource.metadata.annotations),
             parents=declared_parents(spec.parent_refs, self.namespace),
         )
 

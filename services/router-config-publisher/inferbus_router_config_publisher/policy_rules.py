@@ -15,7 +15,6 @@ from inferbus_contracts.events.route import (
     RuleEntry,
     StringRule,
     TargetShare,
-    TokenLimit,
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.resources import kinds
@@ -23,23 +22,10 @@ from inferbus_contracts.resources.names import is_dns1123_subdomain
 from inferbus_contracts.resources.networking import (
     ModelMatch,
     ModelRouteSpec,
-    RateLimit,
-    RateUnit,
     RouteRule,
     StringMatch,
     TargetModel,
 )
-
-_DAY_SECONDS = 86_400
-
-UNIT_SECONDS = {
-    RateUnit.SECOND: 1,
-    RateUnit.MINUTE: 60,
-    RateUnit.HOUR: 3_600,
-    RateUnit.DAY: _DAY_SECONDS,
-    RateUnit.MONTH: 30 * _DAY_SECONDS,
-}
-"""Routing spec 5: a month is 30 days."""
 
 
 class ActiveRule(NamedTuple):
@@ -58,7 +44,9 @@ class ReadRules:
     inactive: list[str] = field(default_factory=list)
     """The names of the other rules, in order."""
     servers: list[ObjectKey] = field(default_factory=list)
-    """Every ModelServer that is named, each once, in the order of its first mention."""
+    """Every ModelServer and ExternalModelProvider that is named, each once, in the order of first
+    mention.
+    """
     unusable: list[str] = field(default_factory=list)
     """Targets that lead nowhere, with the reason."""
     doubts: list[str] = field(default_factory=list)
@@ -84,28 +72,15 @@ def rule_name(index: int, name: str | None) -> str:
     return f'rule "{name}"' if name else f"rules[{index}]"
 
 
-def token_limit(limit: RateLimit | None) -> TokenLimit | None:
-    """The rate limit of a route; None where nothing is limited."""
-    if limit is None:
-        return None
-    if limit.input_tokens_per_unit is None and limit.output_tokens_per_unit is None:
-        return None
-    redis = limit.global_.redis if limit.global_ else None
-    return TokenLimit(
-        input_tokens=limit.input_tokens_per_unit,
-        output_tokens=limit.output_tokens_per_unit,
-        unit_seconds=UNIT_SECONDS[limit.unit],
-        redis=redis.address if redis else None,
-    )
-
-
 def _targets(rule: RouteRule, name: str, namespace: str, read: ReadRules) -> Iterator[TargetShare]:
     for target in rule.target_models:
         fault = _target_fault(target)
         if fault:
             read.unusable.append(f"{name}: {fault}")
             continue
-        key = ObjectKey(kinds.MODEL_SERVER, namespace, target.model_server_name or "")
+        provider = target.external_model_provider_name
+        kind = kinds.EXTERNAL_MODEL_PROVIDER if provider else kinds.MODEL_SERVER
+        key = ObjectKey(kind, namespace, provider or target.model_server_name or "")
         if key not in read.servers:
             read.servers.append(key)
         yield TargetShare(server=str(key), weight=target.weight)
@@ -113,11 +88,12 @@ def _targets(rule: RouteRule, name: str, namespace: str, read: ReadRules) -> Ite
 
 def _target_fault(target: TargetModel) -> str:
     """Why a target leads nowhere; empty when it may lead somewhere."""
-    if target.external_model_provider_name:
-        name = target.external_model_provider_name
-        return f"ExternalModelProvider {name} is not served by the routers"
-    if not is_dns1123_subdomain(target.model_server_name or ""):
-        return f"{target.model_server_name or ''!r} can't be the name of a ModelServer"
+    server, provider = target.model_server_name, target.external_model_provider_name
+    if server and provider:
+        return f"ModelServer {server} and ExternalModelProvider {provider} exclude each other"
+    if not is_dns1123_subdomain(server or provider or ""):
+        kind = kinds.EXTERNAL_MODEL_PROVIDER if provider else kinds.MODEL_SERVER
+        return f"{server or provider or ''!r} can't be the name of a {kind}"
     return ""
 
 

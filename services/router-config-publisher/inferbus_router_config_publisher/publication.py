@@ -15,7 +15,7 @@ from inferbus_contracts.errors import ProblemsError
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router_config_publisher.core import Join
 from inferbus_router_config_publisher.effects import RoutesLog
-from inferbus_router_config_publisher.policy_parts import MAX_BATCH, PublishedTable
+from inferbus_router_config_publisher.policy_parts import PublishedTable
 from inferbus_router_config_publisher.resolution import Resolver
 from inferbus_router_config_publisher.routers import Routers
 from inferbus_router_config_publisher.telemetry import TableMetrics
@@ -26,6 +26,8 @@ from inferbus_shared.bus.store import WrongSequenceError
 log = logging.getLogger("inferbus.router-config-publisher")
 
 RETRY_SECONDS = 0.5
+CHECK_SECONDS = 5.0
+"""How often the log is looked at while there is nothing to publish, real time."""
 
 Causes = dict[ObjectKey, Received[EventData]]
 
@@ -77,7 +79,7 @@ class Publisher:
         """Publish for ever; the facts at hand must have been folded."""
         self._news.set()
         while True:
-            await self._news.wait()
+            await self._wait_for_news()
             await self._coalesce()
             self._news.clear()
             self._urgent.clear()
@@ -86,6 +88,29 @@ class Publisher:
             else:
                 self._published = None
                 self._pending.clear()
+
+    async def _wait_for_news(self) -> None:
+        """A log that isn't as it was left (emptied, or made anew) is news."""
+        while not self._news.is_set():
+            try:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await self._news.wait()
+            except TimeoutError:
+                await self._check()
+
+    async def _check(self) -> None:
+        table = self._published
+        if table is None:
+            return
+        try:
+            is_intact = await self._routes.is_as(table)
+        except ProblemsError as error:
+            log.warning("the log of routes isn't looked at", extra={"problem": str(error)})
+            return
+        if not is_intact:
+            log.warning("the log of routes isn't as it was left; reading it again")
+            self._published = None
+            self._news.set()
 
     async def _coalesce(self) -> None:
         """A comparison of everything has been waited for long enough."""
@@ -119,9 +144,9 @@ class Publisher:
         since = self._since
         table, keys = await self._to_compare(causes)
         settled = [key for key in keys if self._join.is_settled(key)]
-        changes = table.changes({key: self._join.part(key) for key in settled})
-        for first in range(0, len(changes), MAX_BATCH):
-            batch = table.batch(changes[first : first + MAX_BATCH])
+        wanted = {key: self._join.part(key) for key in settled}
+        changes = table.changes(wanted) or table.retelling(wanted)
+        for batch in table.batches(changes):
             await self._routes.store(batch, causes)
             table = self._published = batch.table
             self._metrics.stored.inc()

@@ -1,9 +1,10 @@
 """The routers behind the table: what they acknowledge, counted, and told when one stays behind.
 
-Invariant: this only watches; nothing that is published depends on it.
+Invariant: this only watches; nothing that routers are sent depends on it.
 """
 
 import logging
+from collections.abc import Callable
 
 from inferbus_contracts.base import EventData
 from inferbus_contracts.events.route import RouteAcknowledged
@@ -18,13 +19,23 @@ log = logging.getLogger("inferbus.router-config-publisher")
 
 _CHECKS_PER_LIMIT = 3
 
+Credentials = dict[ObjectKey, frozenset[ObjectKey]]
+"""The providers whose credential can't be read, by router."""
+
 
 class Routers:
     """Follows the acknowledgements."""
 
     def __init__(
-        self, settings: RouterConfigPublisherSettings, clock: Clock, metrics: RouterMetrics
+        self,
+        settings: RouterConfigPublisherSettings,
+        clock: Clock,
+        metrics: RouterMetrics,
+        on_credentials: Callable[[Credentials], None],
     ) -> None:
+        """`on_credentials` is told what each router lacks, whenever that is another."""
+        self._on_credentials = on_credentials
+        self._credentials: Credentials = {}
         self._clock = clock
         self._metrics = metrics
         self._acknowledgements = Acknowledgements()
@@ -39,6 +50,7 @@ class Routers:
         self._acknowledgements.take(event.key, event.data, event.time_ms)
         self._metrics.lag.observe(event.data.lag_ms / 1000)
         self._measure()
+        self._tell_credentials()
 
     def published(self, revision: int, table_digest: str) -> None:
         """This is what routers should serve from now on."""
@@ -57,6 +69,7 @@ class Routers:
         for router in sorted(gone):
             log.info("a router is taken for gone", extra={"router": router})
         known.forget(gone)
+        self._tell_credentials()
         behind = known.behind(now_ms, self._lagging_ms)
         for router in sorted(behind - self._behind):
             revision = known.revision_of(router)
@@ -65,6 +78,12 @@ class Routers:
             log.info("a router has caught up", extra={"router": router})
         self._behind = behind
         self._measure()
+
+    def _tell_credentials(self) -> None:
+        credentials = self._acknowledgements.without_credential
+        if credentials != self._credentials:
+            self._credentials = credentials
+            self._on_credentials(credentials)
 
     def _measure(self) -> None:
         self._metrics.routers.set(self._acknowledgements.routers)

@@ -49,6 +49,7 @@ def route(
     second: int = 0,
     owners: list[Document] | None = None,
     namespace: str = NAMESPACE,
+    annotations: dict[str, str] | None = None,
     **spec: Any,
 ) -> Document:
     return document(
@@ -59,6 +60,7 @@ def route(
         namespace=namespace,
         creationTimestamp=created(second),
         ownerReferences=owners or [],
+        annotations=annotations or {},
     )
 
 

@@ -18,7 +18,6 @@ from inferbus_contracts.events.route import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router_config_publisher.policy_parts import (
-    MAX_BATCH,
     Batch,
     Part,
     PublishedTable,
@@ -39,11 +38,7 @@ def empty(position: int = 0) -> PublishedTable:
 
 
 def batches(table: PublishedTable, wanted: Wanted) -> list[Batch]:
-    changes, found = table.changes(wanted), []
-    for first in range(0, len(changes), MAX_BATCH):
-        found.append(table.batch(changes[first : first + MAX_BATCH]))
-        table = found[-1].table
-    return found
+    return list(table.batches(table.changes(wanted)))
 
 
 def stored(*found: Batch) -> dict[ObjectKey, RoutePublished]:
@@ -146,7 +141,8 @@ def test_revisions_go_on_from_the_log_even_when_it_was_emptied(
     )
 
 
-def test_many_changes_are_several_batches_each_a_whole_table() -> None:
+def test_many_changes_are_several_batches_that_tell_of_the_table_at_their_end() -> None:
+    """A router that starts between two of them doesn't take the part for the whole."""
     wanted: Wanted = {route_key(f"r{number}"): Part.of(ROUTE) for number in range(1500)}
     wanted |= {server_key(f"s{number}"): Part.of(SERVER) for number in range(700)}
     found = batches(empty(), wanted)
@@ -154,6 +150,8 @@ def test_many_changes_are_several_batches_each_a_whole_table() -> None:
     for number in range(len(found)):
         log = stored(*found[: number + 1])
         assert held_digest(log) == found[number].table.table_digest
+    last = found[-1].table.table_digest
+    assert {one.table_digest for batch in found for _, one in batch.messages} == {last}
     assert [one.revision for batch in found for _, one in batch.messages] == list(range(1, 2201))
     kinds = [key.kind for batch in found for key, _ in batch.messages]
     assert kinds == ["ModelServer"] * 700 + ["ModelRoute"] * 1500
@@ -181,3 +179,17 @@ def test_a_router_that_follows_and_one_that_starts_hold_the_same_table(
     assert started.changes(final) == []
     live = {key: part.digest for key, part in final.items() if part}
     assert {key: one.digest for key, one in following.items() if not one.deleted} == live
+
+
+def test_a_publication_that_was_broken_off_and_is_wanted_no_more_is_ended_by_a_word() -> None:
+    wanted: Wanted = {route_key(f"r{number}"): Part.of(ROUTE) for number in range(1001)}
+    first, _ = batches(empty(), wanted)
+    left = PublishedTable.read(stored(first).items(), 1000)
+    wanted.pop(next(key for key in wanted if key not in dict(first.messages)))
+
+    assert left.changes(wanted) == []
+    (retold,) = left.batches(left.retelling(wanted))
+    assert len(retold.messages) == 1
+    ended = PublishedTable.read(stored(first, retold).items(), 1001)
+    assert ended.told_digest == ended.table_digest == left.table_digest
+    assert ended.retelling(wanted) == []

@@ -11,8 +11,10 @@ from inferbus_contracts.envelope import event_id
 from inferbus_contracts.events.route import RouteAcknowledged, RoutePublished, ServerEntry
 from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
+from inferbus_router_config_publisher import publication
 from inferbus_router_config_publisher.effects import RoutesLog
 from inferbus_router_config_publisher.policy_parts import Part
+from inferbus_shared.bus.jetstream import api
 from inferbus_shared.bus.store import WrongSequenceError
 from tests.support.eventually import eventually
 from tests.support.nats import NatsServer
@@ -224,6 +226,21 @@ async def test_a_killed_bus_is_survived(nats_server: NatsServer) -> None:
         await world.observe(pod(address="10.0.0.3"))
         await eventually(lambda: world.router.addresses(server_key()) == ["10.0.0.3"])
         assert world.router.is_complete
+
+
+@pytest.mark.parametrize("call", ["PURGE", "DELETE"])
+async def test_a_log_that_lost_its_parts_gets_them_again_without_a_change(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr(publication, "CHECK_SECONDS", 0.1)
+    async with platform(nats_server) as world, world.publisher(), nats_server.connection() as admin:
+        await settled(world)
+        world.router.messages.clear()
+        await api(admin, f"STREAM.{call}.ROUTES")
+        await nats_server.provision()
+        await eventually(lambda: world.router.addresses(server_key()) == ["10.0.0.1"], 30)
+        await eventually(lambda: world.router.is_complete)
+        assert set(world.router.held) == {route_key(), server_key()}
 
 
 async def test_changes_wait_for_company_and_a_lost_endpoint_takes_them_along(

@@ -30,6 +30,8 @@ from inferbus_contracts.events.route import (
     TargetShare,
     TokenLimit,
 )
+from inferbus_contracts.resources.networking import RateLimit
+from inferbus_router_config_publisher.policy_access import authentication, token_limit
 
 
 def test_a_route_with_everything_set() -> None:
@@ -84,6 +86,41 @@ def test_units_of_the_rate_limit(unit: str, seconds: int) -> None:
     assert limit == TokenLimit(output_tokens=5, unit_seconds=seconds)
 
 
+@pytest.mark.parametrize(
+    ("text", "per"),
+    [
+        (None, None),
+        ("name,principal", ["name", "principal"]),
+        ("principal", ["principal"]),
+        ("route", []),
+    ],
+)
+def test_what_the_rate_limit_holds_for(text: str | None, per: list[str] | None) -> None:
+    annotations = {} if text is None else {"inferbus.dev/rate-limit-per": text}
+    rate_limit = {"inputTokensPerUnit": 5, "unit": "day"}
+    world = World(route(annotations=annotations, rateLimit=rate_limit))
+    assert world.route().limit == TokenLimit(input_tokens=5, unit_seconds=86_400, per=per)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(None, None), ("none", "none"), ("required", "required")],
+)
+def test_whom_a_route_serves(text: str | None, expected: str | None) -> None:
+    annotations = {} if text is None else {"inferbus.dev/authentication": text}
+    assert World(route(annotations=annotations)).route().authentication == expected
+
+
+def test_a_word_of_a_newer_release_makes_nothing_wider() -> None:
+    """Admission of this release refuses it; objects may have been admitted by another."""
+    limit = RateLimit(inputTokensPerUnit=5, unit="day")
+    read = token_limit(limit, {"inferbus.dev/rate-limit-per": "team"})
+
+    assert read is not None
+    assert read.per == []
+    assert authentication({"inferbus.dev/authentication": "mutual"}) == "required"
+
+
 def test_a_rate_limit_without_a_number_limits_nothing() -> None:
     assert World(route(rateLimit={"unit": "day"})).route().limit is None
 
@@ -129,13 +166,11 @@ def test_a_route_without_an_active_rule_is_not_accepted() -> None:
 
 
 def test_targets_that_lead_nowhere_are_left_out_and_named() -> None:
-    external = {"targetModels": [{"externalModelProviderName": "api"}]}
-    world = World(route("r", external, to("a/b", "s")), server())
+    world = World(route("r", to("a/b", "s")), server())
     (rule,) = world.route().rules
     assert [target.server for target in rule.targets] == ["ModelServer/ns/s"]
     status, reason, message = world.condition(route_key(), "ResolvedRefs")
     assert (status, reason) == ("False", "UnsupportedBackend")
-    assert "ExternalModelProvider api" in message
     assert "'a/b'" in message
 
 

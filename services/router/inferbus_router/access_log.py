@@ -65,7 +65,7 @@ def _rare(record: RequestRecord) -> str:
 @lru_cache(maxsize=1024)
 def _destination(destination: Destination) -> tuple[str, str]:
     """The pairs that depend on nothing else: before and behind the pod."""
-    _, route, backend, upstream_model = destination
+    _, route, backend, upstream_model, _ = destination
     pairs = (("model_route", route), ("model_server", backend))
     return (
         "".join(f" {key}={value}" for key, value in pairs if value),
@@ -101,7 +101,7 @@ def json_line(record: RequestRecord) -> str:
     line["status_code"] = record.status
     if record.error_type is not None:
         line["error"] = {"type": record.error_type, "message": record.error_message}
-    _, route, backend, upstream_model = record.destination
+    _, route, backend, upstream_model, _ = record.destination
     optional = {
         "model_name": record.model,
         "model_route": route,

@@ -7,7 +7,7 @@ can't be told then is dropped, oldest first, and counted.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from zlib import crc32
 
 from inferbus_contracts.base import EventData
@@ -114,12 +114,11 @@ class BusTable:
             return
         self._is_served = False
         lag_ms, self._lag_ms = self._lag_ms, 0
-        self._sayings.say(
+        self._sayings.acknowledge(
             RouteAcknowledged(
                 revision=intake.revision, table_digest=sink.table_digest, lag_ms=lag_ms
             ),
-            self._sayings.own_key,
-            f"{intake.revision}|{sink.table_digest}|{self._bus.clock.now_ms()}",
+            self._bus.clock.now_ms(),
         )
 
 
@@ -133,6 +132,9 @@ class Sayings:
     def __init__(self, bus: Bus, router: str) -> None:
         self._bus = bus
         self._router = router
+        self._without_credential: list[str] = []
+        self._acknowledged: tuple[RouteAcknowledged, int] | None = None
+        """The last one, and the message it is about."""
         self._queue: deque[Outgoing] = deque(maxlen=QUEUE_LENGTH)
         self._filled = asyncio.Event()
         self.dropped = 0
@@ -158,6 +160,21 @@ class Sayings:
     def pending(self, target: ObjectKey, data: DemandPending) -> None:
         """Requests wait because the target has no replica."""
         self.say(data, target, f"{data.model}|{data.since_ms}|{self._bus.clock.now_ms()}")
+
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
+        """The providers whose credential can't be read: stands in every acknowledgement."""
+        self._without_credential = [str(provider) for provider in providers]
+        if self._acknowledged is not None:
+            acknowledged, moment_ms = self._acknowledged
+            self.acknowledge(acknowledged, moment_ms)
+
+    def acknowledge(self, acknowledged: RouteAcknowledged, moment_ms: int) -> None:
+        """A table is served since that moment, virtual milliseconds."""
+        self._acknowledged = acknowledged, moment_ms
+        lacking = self._without_credential or None
+        data = acknowledged.model_copy(update={"without_credential": lacking})
+        table = f"{data.revision}|{data.table_digest}|{moment_ms}"
+        self.say(data, self.own_key, "|".join((table, *self._without_credential)))
 
     def say(self, data: EventData, key: ObjectKey, cause: str) -> None:
         """Queue one event; `cause` tells it from every other of its type and key."""

@@ -1,8 +1,8 @@
 """A routing table from a file, for tests, benchmarks and a router without a platform.
 
 The file, JSON or YAML, maps keys (`ModelRoute/<namespace>/<name>`,
-`ModelServer/<namespace>/<name>`; also HTTPRoute, InferencePool and Gateway) to what the
-router-config-publisher would publish under them: a `RouteEntry`, a `ServerEntry` or a
+`ModelServer/<namespace>/<name>`; also HTTPRoute, InferencePool, Gateway and ExternalModelProvider)
+to what the router-config-publisher would publish under them: a `RouteEntry`, a `ServerEntry` or a
 `GatewayEntry`. Invariant: a file is taken whole or not at all.
 """
 
@@ -33,6 +33,7 @@ _ENTRIES: dict[str, type[Entry]] = {
     kinds.HTTP_ROUTE: RouteEntry,
     kinds.MODEL_SERVER: ServerEntry,
     kinds.INFERENCE_POOL: ServerEntry,
+    kinds.EXTERNAL_MODEL_PROVIDER: ServerEntry,
     kinds.GATEWAY: GatewayEntry,
 }
 
@@ -149,5 +150,5 @@ def _problem(path: Path, name: str, error: Exception) -> Problem:
         message="this is no key of a table part",
         file=str(path),
         value=name,
-        remedy="use ModelRoute/<namespace>/<name> or ModelServer/<namespace>/<name>",
+        remedy=f"use {', '.join(f'{kind}/<namespace>/<name>' for kind in _ENTRIES)}",
     )

@@ -9,7 +9,6 @@ from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.errors import (
     RequestError,
-    gateway_timeout,
     hold_deadline_passed,
     stream_broken,
 )
@@ -21,7 +20,7 @@ from inferbus_router.request import Request
 from inferbus_router.server_protocol import ServerProtocol
 from inferbus_router.state import RouterState
 from inferbus_router.timekeeper import Deadlines
-from inferbus_router.unserved import unanswered
+from inferbus_router.unserved import too_slow, unanswered
 from inferbus_router.waiting import TimedRequest
 
 
@@ -147,7 +146,7 @@ class Answering(FallingBack, TimedRequest):
             )
         elif self._relay is None:
             self._attempts.failed(now_ms)
-            self.given_up(gateway_timeout(seconds))
+            self.given_up(too_slow(seconds, self._attempts.server))
         else:
             self._break_off(self._relay, f"nothing came for {seconds:g} seconds", now_ms)
 
@@ -158,7 +157,8 @@ class Answering(FallingBack, TimedRequest):
         if account.status in RETRYABLE_STATUSES:
             attempts.failed(now_ms)
         else:
-            attempts.succeeded()
+            usage = self._relay.usage if self._relay is not None else None
+            attempts.succeeded(usage.cached_tokens if usage is not None else None)
         if account.status >= 400:
             account.refused_by_endpoint()
         self._end(now_ms)

@@ -40,6 +40,8 @@ class Attempts:
     """What it counts there."""
     _tried: tuple[Endpoint, ...] = ()
     _retries = 0
+    message: tuple[bytes, ...] | None = None
+    """What is written, where it isn't the client's request with another body."""
     _retry_timer: asyncio.TimerHandle | None = None
     _wish: "_Wish | None" = None
     """For a connection that is being made."""
@@ -99,7 +101,8 @@ class Attempts:
         self._wish = None
         self._connection = connection
         connection.send(
-            self._owner, upstream_request(self._request, self._payload, self._endpoint.host)
+            self._owner,
+            self.message or upstream_request(self._request, self._payload, self._endpoint.host),
         )
 
     def connect_failed(self, detail: str) -> None:
@@ -158,6 +161,8 @@ class Attempts:
         """
         server = self.server
         wait_ms = retry_after_ms if retry_after_ms and self.has_tried_all else 0
+        if server.provider is not None and failure is not Failure.STALE:
+            return False
         delay_ms = retry_delay_ms(
             failure,
             self._retries,
@@ -200,8 +205,12 @@ class Attempts:
         except RequestError as error:
             self._owner.given_up(error)
 
-    def succeeded(self) -> None:
-        """The endpoint did what can be asked of it."""
+    def succeeded(self, cached_tokens: int | None) -> None:
+        """The endpoint did what can be asked of it; `cached_tokens`: those of the prompt that it
+        held, where it tells.
+        """
+        if cached_tokens is not None and self._endpoint is not None and self._dispatch is not None:
+            self._endpoint.told_cached(self._dispatch, cached_tokens)
         if (endpoint := self._end()) is not None:
             endpoint.health.succeeded()
             if self._choice is not None and self._account.status < 400:
@@ -211,6 +220,7 @@ class Attempts:
         """The endpoint didn't."""
         if (endpoint := self._end()) is not None:
             endpoint.health.failed(now_ms)
+            endpoint.failed(self._ask)
             self._tried = (*self._tried, endpoint)
 
     def _passed_over(self) -> None:

@@ -42,11 +42,11 @@ class Configuration:
             watching = self._file.watch(self._interval_seconds)
             self._watching = asyncio.get_running_loop().create_task(watching)
 
-    def stop(self) -> None:
-        """Follow it no more, and ask no engine any more."""
+    async def stop(self) -> None:
+        """Follow it no more, and ask nobody any more."""
         if self._watching is not None:
             self._watching.cancel()
-        self.scheduling.stop()
+        await self.scheduling.stop()
 
     def gauges(self) -> Iterator[tuple[str, str, float]]:
         """(name, help, value) of how it goes with the file; nothing where there is none."""

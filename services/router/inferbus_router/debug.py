@@ -6,10 +6,11 @@ case 104).
 
 import ipaddress
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from inferbus_router.debug_dump import KINDS, ConfigDump
+from inferbus_router.debug_sections import debug_sections
 from inferbus_router.errors import unknown_path
 from inferbus_router.http_messages import Page
 from inferbus_router.operator_pages import OperatorPages
@@ -19,21 +20,13 @@ from inferbus_router.state import RouterState
 _DUMP = "/debug/config_dump/"
 _NAMESPACES = "namespaces/"
 
-Section = Callable[[], Any]
-"""Gives what JSON can hold."""
-
 
 class DebugPages(OperatorPages):
     """The pages under /debug."""
 
     def __init__(self, state: RouterState, scheduling: Scheduling) -> None:
         self._dump = ConfigDump(state, scheduling)
-        self.sections: dict[str, Section] = {
-            "held": lambda: _held(state),
-            "prefix_index": lambda: _prefix_index(state, scheduling),
-            "scheduler": lambda: _scheduler(state),
-            "table": lambda: {"revision": state.table.revision, "digest": state.table.digest},
-        }
+        self.sections = dict(debug_sections(state, scheduling))
         """By the last part of their path, `/debug/<name>`."""
 
     def page(self, path: str) -> Page:
@@ -73,43 +66,3 @@ def is_loopback(host: str) -> bool:
 
 def _page(document: Mapping[str, Any], status: int = 200) -> Page:
     return Page(status, json.dumps(document, ensure_ascii=False).encode())
-
-
-def _held(state: RouterState) -> dict[str, Any]:
-    """Requests that wait for a model that starts."""
-    now_ms = state.now_ms()
-    waiting = [
-        {
-            "target": str(pending.target),
-            "model": pending.data.model,
-            "waiting": pending.data.waiting,
-            "oldestMs": now_ms - pending.data.since_ms,
-        }
-        for pending in state.hold.pending("")
-    ]
-    return {"requests": len(state.hold), "targets": waiting}
-
-
-def _prefix_index(state: RouterState, scheduling: Scheduling) -> dict[str, Any]:
-    """Blocks that endpoints are thought to hold: the default rule's, and each plugin's."""
-    plugins = {
-        cache.name: {
-            getattr(endpoint, "pod", ""): blocks
-            for endpoint, blocks in cache.owners.blocks_by_endpoint().items()
-        }
-        for cache in scheduling.caches()
-    }
-    return {"default": {"blocks": len(state.fleet.prefixes)}, "plugins": plugins}
-
-
-def _scheduler(state: RouterState) -> dict[str, Any]:
-    """What chooses endpoints."""
-    scheduler = state.scheduler
-    if scheduler is None:
-        return {"name": "predicted-time-to-first-token"}
-    pipeline = scheduler.pipeline
-    return {
-        "name": "plugins",
-        "filters": [plugin.name for plugin in pipeline.filters],
-        "scores": [{"name": plugin.name, "weight": weight} for plugin, weight in pipeline.scores],
-    }

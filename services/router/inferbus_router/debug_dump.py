@@ -135,8 +135,8 @@ def _load(endpoint: Endpoint, now_ms: int) -> dict[str, Any]:
     return {
         "inFlight": endpoint.in_flight,
         "waitingPromptTokens": endpoint.waiting_prompt_tokens,
-        "predictedWaitMs": round(endpoint.predicted_wait_ms(now_ms)),
-        "promptMsPerToken": endpoint.speed.ms_per_token,
+        "predictedWaitMs": round(endpoint.predicted_wait_ms(now_ms, endpoint.ms_per_token)),
+        "promptMsPerToken": endpoint.ms_per_token,
         "idleConnections": len(endpoint.idle.items()),
         "consecutiveFailures": health.failures,
         "ejectedForMs": max(0, health.ejected_until_ms - now_ms),

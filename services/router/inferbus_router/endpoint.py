@@ -13,6 +13,7 @@ from typing import Protocol
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.timekeeper import Deadlines, Timekeeper
+from inferbus_router.transport import Transport
 from inferbus_router.upstream_protocol import UpstreamProtocol
 from inferbus_router.upstream_tls import UpstreamTls
 
@@ -50,16 +51,19 @@ class ConnectionSettings:
 class Endpoint(EndpointLoad):
     """One address that serves a model."""
 
-    def __init__(self, entry: EndpointEntry, protocol: str, settings: ConnectionSettings) -> None:
-        """`protocol` is `http` or `https`."""
+    def __init__(
+        self, entry: EndpointEntry, transport: Transport, settings: ConnectionSettings
+    ) -> None:
         super().__init__(entry.pod)
         address, port = entry.address, entry.port
         self.host = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}").encode()
         """For the Host header."""
+        self.name = f"{transport.protocol}://{self.host.decode()}"
         self._address = address
         self._port = port
         self._settings = settings
-        self._tls = settings.tls.endpoint(address) if protocol == "https" else None
+        is_https = transport.protocol == "https"
+        self._tls = settings.tls.peer(address, transport.trust) if is_https else None
         self._now_ms = settings.keeper.now_ms
         self.idle: Deadlines[UpstreamProtocol] = settings.keeper.deadlines(
             settings.idle_timeout_ms, UpstreamProtocol.close
@@ -110,6 +114,11 @@ class Endpoint(EndpointLoad):
     def closed(self, connection: UpstreamProtocol) -> None:
         """A connection is gone, whoever closed it."""
         self.idle.stop(connection)
+
+    @property
+    def is_retired(self) -> bool:
+        """No table names it any more."""
+        return self._retired
 
     def retire(self) -> None:
         """The endpoint is gone: what runs may end, nothing is kept."""

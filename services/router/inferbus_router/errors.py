@@ -1,8 +1,8 @@
 """What a client or an operator is told when a request can't be served as asked.
 
 Every refusal is one `RequestError`: an HTTP status, an OpenAI error object and the word the access
-log and the metrics use for it. Invariant: no other module words an error for a client, so statuses
-and codes are decided here alone.
+log and the metrics use for it. Invariant: no other module but `provider_errors` words an error
+for a client, so statuses and codes are decided here alone.
 """
 
 import json
@@ -24,6 +24,9 @@ class ErrorType(StrEnum):
     UPSTREAM_TRANSPORT = "upstream_transport"
     UPSTREAM_RESPONSE = "upstream_response"
     RESPONSE_FORWARDING = "response_forwarding"
+    PROVIDER_CONFIG = "provider_config"
+    PROVIDER_DISCOVERY = "provider_discovery"
+    REQUEST_PROTOCOL = "request_protocol"
 
 
 UPSTREAM_ERRORS = frozenset(
@@ -41,6 +44,9 @@ _METRIC_NAMES = {
     ErrorType.UPSTREAM_TRANSPORT: "upstream_transport",
     ErrorType.UPSTREAM_RESPONSE: "upstream_response",
     ErrorType.RESPONSE_FORWARDING: "response_forwarding",
+    ErrorType.PROVIDER_CONFIG: "provider_config",
+    ErrorType.PROVIDER_DISCOVERY: "provider_discovery",
+    ErrorType.REQUEST_PROTOCOL: "request_protocol",
 }
 
 SUCCESS = "successful_request"

@@ -15,6 +15,7 @@ from inferbus_router.fallback import Fallback
 from inferbus_router.fleet import ServerState
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
+from inferbus_router.provider_request import provider_request
 from inferbus_router.queue_ticket import Ticket
 from inferbus_router.sessions import session_of
 from inferbus_router.shared_limits import Answer
@@ -106,6 +107,10 @@ class Exchange(Answering):
             ask.session = session_of(self._request, session.sources)
         attempts = Attempts(router, self, account, self._request, plan, ask, payload)
         self._attempts = attempts
+        if (provider := state.server.provider) is not None:
+            attempts.message = provider_request(
+                provider, router.credentials, self._request, payload
+            )
         attempts.start(now_ms)
 
     # While the model has no replica.

@@ -12,15 +12,17 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_router.policy_affinity import Bindings
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_choice import choose
-from inferbus_router.policy_load import EndpointLoad
+from inferbus_router.policy_load import EndpointLoad, SentPrompts
 from inferbus_router.policy_prefixes import PrefixIndex
+from inferbus_router.policy_speed import FleetSpeed
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
+from inferbus_router.transport import Transport
 
 EndpointT = TypeVar("EndpointT", bound=EndpointLoad)
 
-EndpointId = tuple[str, str, int, str]
-"""(pod, address, port, protocol)."""
+EndpointId = tuple[str, str, int, Transport]
+"""(pod, address, port, how it is spoken to)."""
 
 
 class ServerState(Generic[EndpointT]):
@@ -31,9 +33,13 @@ class ServerState(Generic[EndpointT]):
         server: Server,
         endpoints: tuple[EndpointT, ...],
         prefixes: PrefixIndex[EndpointLoad],
+        speed: FleetSpeed,
         bindings: Bindings[EndpointT] | None = None,
     ) -> None:
-        """`endpoints` are the server's, in their order; `bindings` those of its sessions."""
+        """`endpoints` are the server's, in their order; `speed` is theirs, `bindings` those of
+        its sessions.
+        """
+        self.speed = speed
         self.server = server
         self.bindings = bindings
         self._prefixes = prefixes
@@ -44,6 +50,7 @@ class ServerState(Generic[EndpointT]):
             if entry.ready and not entry.draining and entry.role != "prefill"
         )
         """Ready, not draining; prefill endpoints take no requests of their own."""
+        self._members = frozenset(self.candidates)
         self._turn = 0
 
     def admits(self, now_ms: int) -> bool:
@@ -71,25 +78,28 @@ class ServerState(Generic[EndpointT]):
         self._turn += 1
         if not ask.is_hashed:
             ask.look_up(self._prefixes)
-        return choose(candidates, ask, tried, now_ms, self._turn)
+        return choose(candidates, ask, tried, now_ms, self._turn, self._members)
 
 
 class Fleet(Generic[EndpointT]):
     """All servers and endpoints of the current table."""
 
-    def __init__(self, make_endpoint: Callable[[EndpointEntry, str], EndpointT]) -> None:
-        """`make_endpoint` makes an endpoint of an entry and its server's protocol."""
+    def __init__(self, make_endpoint: Callable[[EndpointEntry, Transport], EndpointT]) -> None:
+        """`make_endpoint` makes an endpoint of an entry and its server's transport."""
         self._make_endpoint = make_endpoint
         self.prefixes: PrefixIndex[EndpointLoad] = PrefixIndex()
         self._endpoints: dict[EndpointId, EndpointT] = {}
         self._uses: dict[EndpointId, int] = {}
         """How many entries of servers name each endpoint."""
+        self.by_name: dict[str, EndpointLoad] = {}
+        """Endpoints by what routers call them."""
+        self._sent_prompts: SentPrompts | None = None
         self._servers: dict[ObjectKey, ServerState[EndpointT]] = {}
         self._draws: dict[Rule, SmoothWeights] = {}
         self._followed: object = None
         """Identity of the table that was followed last."""
 
-    def sync(self, table: RoutingTable) -> list[EndpointT]:
+    def sync(self, table: RoutingTable, now_ms: int) -> list[EndpointT]:
         """Follow the table; returns the endpoints that are gone.
 
         Costs as much as what changed, where the table was made from the one followed last.
@@ -105,7 +115,7 @@ class Fleet(Generic[EndpointT]):
         self._followed = table.identity
         unused: dict[EndpointId, None] = {}
         for key in servers:
-            self._follow_server(key, table.servers.get(key), unused)
+            self._follow_server(key, table.servers.get(key), unused, now_ms)
         return [self._dropped(key) for key in unused if not self._uses.get(key)]
 
     def _follow_routes(self, gone: Iterable[Route], new: Iterable[Route]) -> None:
@@ -117,7 +127,11 @@ class Fleet(Generic[EndpointT]):
                 self._draws.setdefault(rule, SmoothWeights(rule.weights))
 
     def _follow_server(
-        self, key: ObjectKey, server: Server | None, unused: dict[EndpointId, None]
+        self,
+        key: ObjectKey,
+        server: Server | None,
+        unused: dict[EndpointId, None],
+        now_ms: int,
     ) -> None:
         """Notes in `unused` the endpoints that nobody names for the moment."""
         known = self._servers.pop(key, None)
@@ -125,19 +139,30 @@ class Fleet(Generic[EndpointT]):
             self._servers[key] = known
             return
         if server is not None:
-            endpoints = tuple(self._used(entry, server.protocol) for entry in server.endpoints)
-            bindings = _bindings(known, server)
-            self._servers[key] = ServerState(server, endpoints, self.prefixes, bindings)
+            self._servers[key] = self._state(known, server, now_ms)
         if known is not None:
             for entry in known.server.endpoints:
-                self._release(_endpoint_id(entry, known.server.protocol), unused)
+                self._release(_endpoint_id(entry, known.server.transport), unused)
 
-    def _used(self, entry: EndpointEntry, protocol: str) -> EndpointT:
-        key = _endpoint_id(entry, protocol)
+    def _state(
+        self, known: ServerState[EndpointT] | None, server: Server, now_ms: int
+    ) -> ServerState[EndpointT]:
+        speed = known.speed if known is not None else FleetSpeed()
+        endpoints = tuple(self._used(entry, server.transport, speed) for entry in server.endpoints)
+        state = ServerState(server, endpoints, self.prefixes, speed, _bindings(known, server))
+        if known is not None and known.candidates:
+            for newcomer in set(state.candidates).difference(known.candidates):
+                newcomer.ready_since(now_ms)
+        return state
+
+    def _used(self, entry: EndpointEntry, transport: Transport, speed: FleetSpeed) -> EndpointT:
+        key = _endpoint_id(entry, transport)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            endpoint = self._endpoints[key] = self._make_endpoint(entry, protocol)
-            endpoint.prefixes = self.prefixes
+            endpoint = self._endpoints[key] = self._make_endpoint(entry, transport)
+            endpoint.prefixes, endpoint.fleet_speed = self.prefixes, speed
+            endpoint.sent_prompts = self._sent_prompts
+            self.by_name[endpoint.name] = endpoint
         self._uses[key] = self._uses.get(key, 0) + 1
         return endpoint
 
@@ -150,7 +175,15 @@ class Fleet(Generic[EndpointT]):
     def _dropped(self, key: EndpointId) -> EndpointT:
         endpoint = self._endpoints.pop(key)
         self.prefixes.drop(endpoint)
+        if self.by_name.get(endpoint.name) is endpoint:
+            del self.by_name[endpoint.name]
         return endpoint
+
+    def note_prompts(self, sent: SentPrompts | None) -> None:
+        """Note prompts that are sent there from now on; None: nowhere."""
+        self._sent_prompts = sent
+        for endpoint in self._endpoints.values():
+            endpoint.sent_prompts = sent
 
     def endpoints(self) -> list[EndpointT]:
         """All that the table names."""
@@ -211,5 +244,5 @@ def _bindings(known: ServerState[EndpointT] | None, server: Server) -> Bindings[
     return Bindings(ttl_ms)
 
 
-def _endpoint_id(entry: EndpointEntry, protocol: str) -> EndpointId:
-    return (entry.pod, entry.address, entry.port, protocol)
+def _endpoint_id(entry: EndpointEntry, transport: Transport) -> EndpointId:
+    return (entry.pod, entry.address, entry.port, transport)

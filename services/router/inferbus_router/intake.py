@@ -2,9 +2,8 @@
 
 Parts arrive one by one, and a table of some of them would refuse models that exist. Invariant: at
 the start, and whenever everything is read again, nothing is given to the sink before the parts are
-a whole table, or nothing more of it has been on its way for a while; until then the last good table
-keeps serving.
-Time is passed in, real milliseconds.
+a whole table, or no more of it has been on its way for a while; until then the last good table
+keeps serving. Time is passed in, real milliseconds.
 """
 
 from inferbus_contracts.events.route import RoutePublished

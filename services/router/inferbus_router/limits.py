@@ -18,6 +18,10 @@ from inferbus_router.table import Route
 class ClosableLink(Link, Protocol):
     """A link that somebody has to let go of."""
 
+    async def flush(self) -> None:
+        """Wait until everything is charged, within bounds."""
+        ...
+
     def stop(self) -> None:
         """It isn't needed any more."""
         ...
@@ -38,6 +42,10 @@ class Limiters:
     def of(self, route: Route) -> Limiter | None:
         """The limiter of a route; None where it declares no limit."""
         return self._by_route.get(route.key) if route.limit else None
+
+    def items(self) -> list[tuple[ObjectKey, Limiter]]:
+        """All of them, with their routes."""
+        return list(self._by_route.items())
 
     def sync(self, routes: Iterable[Route], now_ms: int) -> None:
         """Follow the table."""
@@ -70,6 +78,11 @@ class Limiters:
         if link is None:
             link = self._links[address] = self._connect(address)
         return link
+
+    async def flush(self) -> None:
+        """Wait until what requests used is charged, within bounds."""
+        for link in self._links.values():
+            await link.flush()
 
     def stop(self) -> None:
         """Let go of all links."""

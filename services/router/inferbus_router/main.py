@@ -16,6 +16,7 @@ import uvloop
 
 from inferbus_contracts.services import Service
 from inferbus_router.adapters_bus import BusTable, Sayings
+from inferbus_router.adapters_peers import BusPeers
 from inferbus_router.adapters_static import StaticTable
 from inferbus_router.ports import DemandSink, SilentDemandSink, TableSource
 from inferbus_router.queue_settings import QueueSettings
@@ -68,7 +69,8 @@ async def _serve(settings: RouterSettings, bus: BusSettings) -> None:
         sayings = Sayings(Bus(connection, clock), bus.instance)
         telling = asyncio.ensure_future(sayings.run())
         source_of_parts = BusTable(Bus(connection, clock), sayings)
-        await route_by(settings, bus, clock, source_of_parts, sayings, stop)
+        peers = BusPeers(connection, bus.instance)
+        await route_by(settings, bus, clock, source_of_parts, sayings, stop, peers)
         telling.cancel()
     finally:
         await connection.close()
@@ -81,10 +83,12 @@ async def route_by(
     source: TableSource,
     sink: DemandSink,
     stop: asyncio.Event,
+    peers: BusPeers | None = None,
 ) -> None:
     """Route by the source's table until told to stop, then drain; fails when the source does."""
     queues = load_settings(QueueSettings)
     running = await start_router(settings, clock, bus.instance, sink, queues)
+    talking = asyncio.ensure_future(_talk(peers, running))
     feeding = asyncio.ensure_future(source.run(running.router))
     stopped = asyncio.ensure_future(stop.wait())
     ready = asyncio.ensure_future(running.router.ready.wait())
@@ -94,11 +98,16 @@ async def route_by(
             await _accept(running)
         await _first_to_matter(feeding, stopped)
     finally:
-        for task in (feeding, stopped, ready):
+        for task in (feeding, stopped, ready, talking):
             task.cancel()
         stop.clear()
         log.info("router stops")
         await _drain(running, stop)
+
+
+async def _talk(peers: BusPeers | None, running: RunningRouter) -> None:
+    if peers is not None:
+        await peers.run(running.router.state)
 
 
 async def _accept(running: RunningRouter) -> None:

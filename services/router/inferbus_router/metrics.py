@@ -195,7 +195,7 @@ def _model_label(labels: Destination) -> str:
 
 
 def _backend_labels(labels: Destination) -> tuple[str, str, str, str]:
-    kind = "model_server" if labels.backend else "unresolved"
+    kind = labels.backend_type if labels.backend else "unresolved"
     return (
         labels.route or _UNSET,
         kind,

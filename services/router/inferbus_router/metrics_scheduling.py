@@ -1,7 +1,6 @@
 """What the metrics page says about scheduler plugins, under the reference's names (spec 6.6).
 
-Invariant: every family of the reference is there; those of what this router doesn't do (asking
-Redis and tokenizers while a request waits) are empty.
+Invariant: every family of the reference is there, with or without samples.
 """
 
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from inferbus_router.metric_families import REFERENCE, distributions
 from inferbus_router.policy_plugins_cache import PrefixOwners
 from inferbus_router.scheduling import Scheduling
+from inferbus_router.scheduling_counts import SchedulingCounts
 
 _PREFIX_CACHE, _KVCACHE_AWARE = "prefix-cache", "kvcache-aware"
 
@@ -36,7 +36,7 @@ def scheduling_families(scheduling: Scheduling) -> Iterator[Metric]:
             ),
         )
     yield from _prefix_cache_families(scheduling.caches())
-    yield from _empty_families()
+    yield from _kv_families(counts)
 
 
 def _prefix_cache_families(caches: list[PrefixOwners]) -> Iterator[Metric]:
@@ -57,20 +57,25 @@ def _prefix_cache_families(caches: list[PrefixOwners]) -> Iterator[Metric]:
     )
 
 
-def _empty_families() -> Iterator[Metric]:
+def _kv_families(counts: SchedulingCounts) -> Iterator[Metric]:
+    """About learning from Redis, which no request waits for."""
     for work in ("redis", "tokenize"):
         yield distributions(
             f"{REFERENCE}kvcache_aware_{work}_duration_seconds",
-            "Always empty: choosing an endpoint waits for nobody",
+            "How long asking about KV caches took",
             ("model",),
+            (((model,), each) for (name, model), each in counts.kv_seconds.items() if name == work),
         )
-    yield CounterMetricFamily(
+    errors = CounterMetricFamily(
         REFERENCE + "kvcache_aware_errors",
-        "Always empty: choosing an endpoint asks nobody",
+        "Questions about KV caches without an answer",
         labels=("model", "stage"),
     )
+    for labels, count in counts.kv_errors.items():
+        errors.add_metric(labels, count)
+    yield errors
     yield CounterMetricFamily(
         REFERENCE + "tokenizer_unsupported_engine",
-        "Always empty: engines are not asked for tokens",
+        "Always empty: every engine is asked alike",
         labels=("model", "engine"),
     )

@@ -57,7 +57,7 @@ class Operations:
 
     async def stop(self) -> None:
         """Send the last traces, and let go of everything."""
-        self.configuration.stop()
+        await self.configuration.stop()
         if self._tracer is not None:
             await self._tracer.stop()
         if self.debug is not None:

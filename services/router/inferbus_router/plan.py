@@ -51,7 +51,13 @@ class Plan:
         self.path_label = path_label(path)
         self.scale = ledger.scale(model)
         self.model_traffic = ledger.traffic.model(model)
-        self.destination = Destination(model, route.name, server.name, self.renamed or model)
+        self.destination = Destination(
+            model,
+            route.name,
+            server.name,
+            self.renamed or model,
+            "model_server" if server.provider is None else "external_provider",
+        )
         self.traffic = ledger.traffic.to(self.destination)
         self.success = self.traffic.outcome(self.path_label, 200, None)
         self.cell = ledger.demand.cell(server.target, model) if server.target else None

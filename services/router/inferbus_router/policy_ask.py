@@ -5,13 +5,13 @@ they use it. Invariant: an ask says nothing about any attempt; the same ask may 
 endpoints, one after the other or at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from inferbus_router.policy_blocks import BLOCK_ENDS, chained_blocks
 from inferbus_router.policy_prefixes import PrefixIndex
 
-_NOTHING: Mapping[Any, int] = {}
+_NOTHING: dict[Any, int] = {}
 
 
 class PromptSource(Protocol):
@@ -28,6 +28,7 @@ class Ask:
     __slots__ = (
         "_blocks",
         "_ends",
+        "_incomplete",
         "_size",
         "body",
         "cached",
@@ -46,11 +47,12 @@ class Ask:
         """The first token of its response can be seen."""
         self.session: str | None = None
         """Requests with the same key belong together; None: to nobody."""
-        self.cached: Mapping[Any, int] = _NOTHING
+        self.cached: dict[Any, int] = _NOTHING
         """Tokens at the prompt's beginning that endpoints are thought to hold; others hold none."""
         self._blocks: Sequence[int] | None = None
         self._ends: Sequence[int] = BLOCK_ENDS
         self._size = 0
+        self._incomplete: PrefixIndex[Any] | None = None
 
     @classmethod
     def of_blocks(
@@ -72,9 +74,17 @@ class Ask:
 
     def look_up(self, prefixes: PrefixIndex[Any]) -> None:
         """Find out who holds the prompt's beginning."""
-        self.cached = {
-            holder: self.tokens_of(depth) for holder, depth in prefixes.depths(self.blocks).items()
-        }
+        depths, is_all = prefixes.depths(self.blocks)
+        self.cached = {holder: self.tokens_of(depth) for holder, depth in depths.items()}
+        self._incomplete = None if is_all else prefixes
+
+    def complete(self, holders: Iterable[Any]) -> None:
+        """Make sure that `cached` is right about these."""
+        prefixes = self._incomplete
+        if prefixes is not None:
+            for holder in holders:
+                if holder not in self.cached:
+                    self.cached[holder] = self.tokens_of(prefixes.depth(holder, self.blocks))
 
     @property
     def is_hashed(self) -> bool:
@@ -83,6 +93,6 @@ class Ask:
 
     def tokens_of(self, depth: int) -> int:
         """Tokens in the first `depth` blocks."""
-        if not depth:
+        if not depth or not self.blocks:
             return 0
         return self.prompt_tokens * self._ends[depth - 1] // self._size

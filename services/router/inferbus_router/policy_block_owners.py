@@ -5,8 +5,9 @@ Invariant: an endpoint owns at most `capacity` blocks, those it used last; what 
 memory (routing spec 3.4).
 """
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
+_NOBODY: frozenset[Hashable] = frozenset()
 _Block = tuple[str, int]
 """(model, hash)."""
 
@@ -54,6 +55,16 @@ class BlockOwners:
                         return found
         return found
 
+    def leading_runs(
+        self, model: str, hashes: Sequence[int], candidates: Collection[Hashable]
+    ) -> dict[Hashable, int]:
+        """How many blocks from the first each candidate has without a gap (routing spec 3.5).
+
+        Candidates without the first are left out.
+        """
+        owners = self._owners.get(model, {})
+        return leading_runs((owners.get(block, _NOBODY) for block in hashes), candidates)
+
     def add(self, model: str, hashes: Sequence[int], endpoint: Hashable) -> None:
         """The endpoint has these blocks now.
 
@@ -86,3 +97,21 @@ class BlockOwners:
             del owners[hash_]
         if not owners:
             del self._owners[model]
+
+
+def leading_runs(
+    owners: Iterable[Collection[Hashable]], candidates: Iterable[Hashable]
+) -> dict[Hashable, int]:
+    """How many blocks from the first each candidate owns without a gap; none: left out.
+
+    `owners` are those of each block, in the prompt's order (routing spec 3.5).
+    """
+    runs: dict[Hashable, int] = {}
+    running = set(candidates)
+    for holders in owners:
+        running.intersection_update(holders)
+        if not running:
+            break
+        for holder in running:
+            runs[holder] = runs.get(holder, 0) + 1
+    return runs

@@ -48,10 +48,12 @@ def choose(
         return candidates[0]
     if len(candidates) <= MOST_LOOKED_AT:
         start = turn % len(candidates) if candidates else 0
+        ask.complete(candidates)
         return best((*candidates[start:], *candidates[:start]), ask, tried, now_ms) or _least_bad(
             candidates, ask, tried, now_ms
         )
     looked_at = _some(candidates, turn)
+    ask.complete(looked_at)
     among = candidates if members is None else members
     looked_at += [each for each in ask.cached if each in among]
     return (
@@ -75,24 +77,32 @@ def best(loads: Iterable[LoadT], ask: Ask, tried: Collection[LoadT], now_ms: int
     found: LoadT | None = None
     good_enough_ms = 0.0
     for load in loads:
-        if load in tried or (load.health.ejected_until_ms and not load.health.admits(now_ms)):
+        if (tried and load in tried) or (
+            load.health.ejected_until_ms and not load.health.admits(now_ms)
+        ):
             continue
         predicted_ms = predicted_ttft_ms(load, ask, now_ms)
         if found is None or predicted_ms < good_enough_ms:
             found = load
-            good_enough_ms = predicted_ms - ALIKE_TOKENS * load.speed.ms_per_token
+            good_enough_ms = predicted_ms - ALIKE_TOKENS * load.ms_per_token
     return found
 
 
 def predicted_ttft_ms(load: EndpointLoad, ask: Ask, now_ms: int) -> float:
     """Milliseconds to the first token there."""
-    tokens = max(ask.prompt_tokens - ask.cached.get(load, 0), 1)
-    tokens += RUNNING_REQUEST_TOKENS * load.in_flight
-    if load.peers is not None:
-        tokens += RUNNING_REQUEST_TOKENS * load.peers.running
-    predicted_ms = tokens * load.speed.ms_per_token
-    if load.in_flight or load.peers is not None:
-        predicted_ms += load.predicted_wait_ms(now_ms)
+    tokens = ask.prompt_tokens
+    if ask.cached:
+        tokens -= ask.cached.get(load, 0)
+        if tokens <= 0:
+            tokens = 1
+    peers = load.peers
+    running = load.in_flight if peers is None else load.in_flight + peers.running
+    ms_per_token = load.fleet_speed.ms_per_token * load.slowness.factor
+    if not running:
+        predicted_ms = tokens * ms_per_token
+    else:
+        tokens += RUNNING_REQUEST_TOKENS * running
+        predicted_ms = tokens * ms_per_token + load.predicted_wait_ms(now_ms, ms_per_token)
     if load.warms_up_until_ms > now_ms:
         predicted_ms *= load.warm_up_factor(now_ms)
     return predicted_ms

@@ -8,6 +8,7 @@ for each of them that is known by name. Invariant: however requests interleave, 
 to a holder by a time never exceed capacity + refill until then + the debt of what was running.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -217,6 +218,15 @@ class RouteLimiter:
     def holders(self) -> int:
         """How many are remembered."""
         return len(self._holdings)
+
+    def left(self, now_ms: int) -> Iterator[tuple[tuple[str, str], int | None, int | None]]:
+        """(holder, input tokens, output tokens) that are left; None where the side has no limit."""
+        for key, holding in self._holdings.items():
+            input_, output = (
+                None if bucket is None else bucket.tokens(now_ms)
+                for bucket in (holding.input, holding.output)
+            )
+            yield key, input_, output
 
 
 def holder(declared: TokenLimit, need: Need) -> tuple[str, str]:

@@ -5,23 +5,26 @@ Whoever hears it adds up what the others told. Invariant: a router never counts 
 and nothing counts of a router that fell silent.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from inferbus_router.policy_load import Backlog, EndpointLoad
+from inferbus_router.policy_load import Backlog, EndpointLoad, SentPrompts
 
 TELL_EVERY_MS = 50
-"""At most that often, and only where something changed."""
+"""Real time. At most that often, and only where something changed."""
 TELL_ALL_EVERY_MS = 1_000
 """Everything that isn't empty, for those that come later, and in case something got lost."""
 SILENT_AFTER_MS = 3_500
 """A router that tells nothing for so long is gone."""
-MOST_PROMPTS = 256
-"""Told at once; beyond, the oldest are left out: they cost a prefix that is not found."""
+MOST_BLOCKS_TOLD = 16_384
+"""At once; beyond, the oldest prompts are left out, and cost a prefix that isn't found."""
+MOST_ENDPOINTS_TOLD = 2_000
+"""In one message."""
 
-LoadT = TypeVar("LoadT", bound=EndpointLoad)
+T = TypeVar("T")
 
+NOTHING = Backlog(0, 0, 0, 0, 0)
 EndpointName = str
 """What an endpoint is called among routers."""
 
@@ -40,39 +43,60 @@ class News:
     """Where prompts were sent, with their blocks."""
 
 
-class Teller(Generic[LoadT]):
+class Teller:
     """Decides what this router tells, and when."""
 
-    def __init__(self, router: str, name_of: Callable[[LoadT], EndpointName]) -> None:
-        self.prompts: list[tuple[EndpointLoad, Sequence[int]]] = []
+    def __init__(self, router: str) -> None:
+        self.prompts: SentPrompts = []
         """Sent since it told last; endpoints append to it."""
         self._router = router
-        self._name_of = name_of
         self._told: dict[EndpointName, Backlog] = {}
         self._whole_at_ms = 0
 
-    def news(self, loads: Iterable[LoadT], now_ms: int) -> News | None:
-        """What there is to tell; None where nothing changed."""
-        backlogs = {self._name_of(load): load.own_backlog() for load in loads if load.in_flight}
+    def news(
+        self, loads: Iterable[EndpointLoad], now_ms: int, is_alone: bool = False
+    ) -> list[News]:
+        """What there is to tell, in pieces that fit into a message; empty where nothing changed.
+
+        Where nobody else was heard of (`is_alone`), it tells only from time to time, in case
+        somebody comes.
+        """
         is_whole = now_ms >= self._whole_at_ms + TELL_ALL_EVERY_MS
+        if is_alone and not is_whole:
+            return []
+        backlogs = {load.name: load.own_backlog() for load in loads if load.in_flight}
         changed = {name: each for name, each in backlogs.items() if self._told.get(name) != each}
         for name in self._told.keys() - backlogs.keys():
             changed[name] = NOTHING
         if not changed and not self.prompts and not (is_whole and backlogs):
-            return None
+            return []
         if is_whole:
             self._whole_at_ms = now_ms
         self._told = backlogs
-        prompts, self.prompts[:] = self.prompts[-MOST_PROMPTS:], ()
-        told = backlogs if is_whole else changed
-        named = [(self._name_of(load), blocks) for load, blocks in prompts]  # type: ignore[arg-type]
-        return News(self._router, now_ms, is_whole, told, named)
+        told = list((backlogs | changed if is_whole else changed).items())
+        pieces = [dict(part) for part in _parts(told, MOST_ENDPOINTS_TOLD)] or [{}]
+        prompts = self._take_prompts()
+        return [
+            News(
+                self._router, now_ms, is_whole and len(pieces) == 1, piece, () if index else prompts
+            )
+            for index, piece in enumerate(pieces)
+        ]
+
+    def _take_prompts(self) -> list[tuple[EndpointName, Sequence[int]]]:
+        """The newest, as many as may be told."""
+        taken: list[tuple[EndpointName, Sequence[int]]] = []
+        blocks_left = MOST_BLOCKS_TOLD
+        for load, blocks in reversed(self.prompts):
+            blocks_left -= len(blocks)
+            if blocks_left < 0:
+                break
+            taken.append((load.name, blocks))
+        self.prompts.clear()
+        return taken[::-1]
 
 
-NOTHING = Backlog(0, 0, 0, 0, 0)
-
-
-class Hearer(Generic[LoadT]):
+class Hearer:
     """Adds up what other routers tell."""
 
     def __init__(self, router: str) -> None:
@@ -81,7 +105,12 @@ class Hearer(Generic[LoadT]):
         self._told: dict[str, dict[EndpointName, Backlog]] = {}
         self._heard_ms: dict[str, int] = {}
 
-    def heard(self, news: News, loads: Mapping[EndpointName, LoadT], now_ms: int) -> None:
+    @property
+    def is_alone(self) -> bool:
+        """No other router is heard of."""
+        return not self._heard_ms
+
+    def heard(self, news: News, loads: Mapping[EndpointName, EndpointLoad], now_ms: int) -> None:
         """Another router told something; its times are taken over to this one's clock."""
         if news.router == self._router:
             return
@@ -102,19 +131,25 @@ class Hearer(Generic[LoadT]):
             if load is not None and load.prefixes is not None:
                 load.prefixes.sent(load, blocks)
 
-    def forget_silent(self, loads: Mapping[EndpointName, LoadT], now_ms: int) -> None:
+    def forget_silent(self, loads: Mapping[EndpointName, EndpointLoad], now_ms: int) -> None:
         """Count nothing any more of routers that are gone."""
         for router, heard_ms in list(self._heard_ms.items()):
             if now_ms - heard_ms > SILENT_AFTER_MS:
                 del self._heard_ms[router]
                 self._add_up(self._told.pop(router), loads)
 
-    def _add_up(self, names: Iterable[EndpointName], loads: Mapping[EndpointName, LoadT]) -> None:
+    def _add_up(
+        self, names: Iterable[EndpointName], loads: Mapping[EndpointName, EndpointLoad]
+    ) -> None:
         for name in names:
             load = loads.get(name)
             if load is not None:
                 told = [each[name] for each in self._told.values() if name in each]
                 load.peers = _together(told) if told else None
+
+
+def _parts(items: list[T], most: int) -> Iterable[list[T]]:
+    return (items[start : start + most] for start in range(0, len(items), most))
 
 
 def _shifted(backlog: Backlog, by_ms: int) -> Backlog:

@@ -7,7 +7,7 @@ everything is keyed by the name that engines know.
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,8 @@ BYTES_PER_TOKEN = 4
 """Text is cut into pieces of this length where tokens are meant and no tokenizer is at hand."""
 
 BlockHashes = Callable[[PluginRequest], Sequence[int]]
+Held = Callable[[str, Sequence[int], Collection[Hashable]], Mapping[Hashable, int]]
+"""Takes the model, a prompt's blocks and the candidates; gives how many of them each has."""
 Matched = Callable[[str, str, float], None]
 """Takes the plugin's name, the model and a share of the blocks, 0 to 1."""
 
@@ -80,36 +82,35 @@ def _is_token(token: Any) -> bool:
 class PrefixOwners:
     """Scores by the part of a prompt's blocks that an endpoint has served before."""
 
-    def __init__(
-        self, name: str, hashes: BlockHashes, owners: BlockOwners, top: int | None = None
-    ) -> None:
-        """At most `top` endpoints get a score above 0; None: as many as have earned one."""
+    def __init__(self, name: str, owners: BlockOwners, hashes: BlockHashes, held: Held) -> None:
+        """`hashes` makes the blocks of a prompt, `held` says who has how many of them."""
         self.name = name
         self.owners = owners
         self.matched: Matched = lambda plugin, model, ratio: None
         """Is told the longest match of every request that has blocks."""
-        self._hashes = hashes
-        self._top = top
+        self.hashes = hashes
+        """Makes the blocks of a prompt."""
+        self._held = held
 
     def scores(
         self, request: PluginRequest, candidates: Sequence[Candidate]
     ) -> Sequence[int] | None:
         """See `ScorePlugin`."""
-        hashes = self._hashes(request)
+        hashes = self.hashes(request)
         if not hashes:
             return None
         known = {candidate.endpoint for candidate in candidates}
-        matches = self.owners.matches(request.model, hashes, known, self._top or len(known))
-        longest = max(matches.values(), default=0)
+        held = self._held(request.model, hashes, known)
+        longest = max(held.values(), default=0)
         self.matched(self.name, request.model, longest / len(hashes))
         return [
-            int(matches.get(candidate.endpoint, 0) / len(hashes) * HIGHEST_SCORE)
+            int(held.get(candidate.endpoint, 0) / len(hashes) * HIGHEST_SCORE)
             for candidate in candidates
         ]
 
     def served(self, request: PluginRequest, endpoint: Hashable) -> None:
         """See `Remembering`."""
-        if hashes := self._hashes(request):
+        if hashes := self.hashes(request):
             self.owners.add(request.model, hashes, endpoint)
 
     def forget(self, endpoint: Hashable) -> None:
@@ -128,7 +129,13 @@ def prefix_cache(
     def hashes(request: PluginRequest) -> list[int]:
         return prefix_hashes(request.model, request.prompt, block_bytes, most_blocks)
 
-    return PrefixOwners("prefix-cache", hashes, BlockOwners(capacity), top)
+    def held(
+        model: str, hashes: Sequence[int], candidates: Collection[Hashable]
+    ) -> Mapping[Hashable, int]:
+        return owners.matches(model, hashes, candidates, top)
+
+    owners = BlockOwners(capacity)
+    return PrefixOwners("prefix-cache", owners, hashes, held)
 
 
 def kvcache_aware(
@@ -145,4 +152,5 @@ def kvcache_aware(
     def hashes(request: PluginRequest) -> list[int]:
         return chained_token_hashes(token_bytes(request), block_bytes, most_blocks)
 
-    return PrefixOwners("kvcache-aware", hashes, BlockOwners(capacity))
+    owners = BlockOwners(capacity)
+    return PrefixOwners("kvcache-aware", owners, hashes, owners.leading_runs)

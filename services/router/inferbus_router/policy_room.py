@@ -27,7 +27,9 @@ class Room:
         running = endpoint.in_flight
         if running < self.least:
             return True
-        return running < self.most and endpoint.predicted_wait_ms(now_ms) < self.backlog_ms
+        if running >= self.most:
+            return False
+        return endpoint.predicted_wait_ms(now_ms, endpoint.ms_per_token) < self.backlog_ms
 
     def is_among(self, endpoints: Iterable[EndpointLoad], now_ms: int) -> bool:
         """Whether one of them does."""

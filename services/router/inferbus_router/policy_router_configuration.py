@@ -218,7 +218,7 @@ class _Reader:
             value = getattr(arguments, name)
             if name in _UNUSED_ARGUMENTS and value is not None:
                 self.notes.append(
-                    f"{plugin}: {declared.alias} has no effect: no tokenizer is asked"
+                    f"{plugin}: {declared.alias} has no effect: engines are asked where they serve"
                 )
             elif isinstance(declared.default, int) and value <= 0:
                 changes[name] = declared.default

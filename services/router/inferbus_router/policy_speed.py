@@ -49,33 +49,30 @@ class FleetSpeed:
         return took_ms
 
 
-class PrefillSpeed:
-    """The speed of one endpoint."""
+class Slowness:
+    """By how much one endpoint is slower than its fleet, as far as that is certain."""
 
-    def __init__(self, fleet: FleetSpeed) -> None:
-        self._fleet = fleet
-        self._factor = 1.0
+    __slots__ = ("_expected_ms", "_prompts", "_took_ms", "factor")
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        """2: it takes twice as long."""
         self._prompts = 0
         self._expected_ms = 0.0
         self._took_ms = 0.0
 
-    @property
-    def ms_per_token(self) -> float:
-        """Milliseconds that it needs for a token of a prompt."""
-        return self._fleet.ms_per_token * self._factor
-
-    def learn(self, tokens: int, took_ms: float) -> None:
-        """It processed a prompt of that many tokens, and nothing else, in that time."""
+    def learn(self, tokens: int, took_ms: float, fleet: FleetSpeed) -> None:
+        """The endpoint processed a prompt of that many tokens, and nothing else, in that time."""
         if tokens < LEAST_TOKENS:
             return
-        self._expected_ms += tokens * self._fleet.ms_per_token
-        self._took_ms += self._fleet.learn(tokens, took_ms)
+        self._expected_ms += tokens * fleet.ms_per_token
+        self._took_ms += fleet.learn(tokens, took_ms)
         self._prompts += 1
         if self._prompts > _OWN_MEMORY_PROMPTS:
             self._prompts //= 2
             self._expected_ms /= 2
             self._took_ms /= 2
-        self._factor = _beyond_chance(self._took_ms / self._expected_ms, self._prompts)
+        self.factor = _beyond_chance(self._took_ms / self._expected_ms, self._prompts)
 
 
 def _beyond_chance(factor: float, prompts: int) -> float:

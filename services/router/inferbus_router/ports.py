@@ -4,7 +4,7 @@ The bus stands behind these ports, or a file and nothing. Invariant: nothing her
 request; the calls come at most a few times a second and must not block.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
@@ -61,6 +61,10 @@ class DemandSink(Protocol):
         """Requests wait because the target has no replica; told at once and then every second."""
         ...
 
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
+        """The providers whose credential can't be read, all of them; told when they change."""
+        ...
+
 
 class SilentDemandSink:
     """Tells nobody: for a router whose table comes from a file."""
@@ -72,4 +76,7 @@ class SilentDemandSink:
         """See `DemandSink`."""
 
     def pending(self, target: ObjectKey, data: DemandPending) -> None:
+        """See `DemandSink`."""
+
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
         """See `DemandSink`."""

@@ -10,7 +10,7 @@ from inferbus_router.account import Account
 from inferbus_router.body import RequestBody
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, queue_deadline_passed, queue_full
-from inferbus_router.fleet import Fleet
+from inferbus_router.fleet import Fleet, ServerState
 from inferbus_router.gateway_matching import Arrival, match_arrival
 from inferbus_router.policy_queue import Applicant, Usage
 from inferbus_router.queues import Queues
@@ -84,10 +84,12 @@ class Ticket:
     # What its line asks and says.
 
     def endpoints(self) -> Iterator[Endpoint] | None:
-        """See `QueuedRequest`: None also where no route serves it any more, or nothing is ready."""
+        """See `QueuedRequest`: None also where no route serves it any more, nothing is ready, or a
+        provider outside may serve it, which takes what it gets.
+        """
         router = self._router
         found = match_arrival(router.table, self._body.model, self._request, self._arrival)
-        if found is None or not _is_ready(router.fleet, found[1]):
+        if found is None or not _waits_for_room(router.fleet, found[1]):
             return None
         return _ready_endpoints(router.fleet, found[1])
 
@@ -118,12 +120,19 @@ def usage_of(account: Account) -> Usage:
     )
 
 
-def _is_ready(fleet: Fleet[Endpoint], rule: Rule) -> bool:
+def _waits_for_room(fleet: Fleet[Endpoint], rule: Rule) -> bool:
+    if any(state.server.provider is not None for state in _targets(fleet, rule)):
+        return False
     return next(_ready_endpoints(fleet, rule), None) is not None
 
 
 def _ready_endpoints(fleet: Fleet[Endpoint], rule: Rule) -> Iterator[Endpoint]:
+    for state in _targets(fleet, rule):
+        yield from state.candidates
+
+
+def _targets(fleet: Fleet[Endpoint], rule: Rule) -> Iterator[ServerState[Endpoint]]:
     for key, weight in zip(rule.servers, rule.weights, strict=True):
         state = fleet.server(key) if weight else None
         if state is not None:
-            yield from state.candidates
+            yield state

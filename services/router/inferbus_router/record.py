@@ -23,6 +23,8 @@ class Destination(NamedTuple):
     backend: str = ""
     """`namespace/name` of the model server."""
     upstream_model: str = ""
+    backend_type: str = "model_server"
+    """What kind of backend it is, in metrics."""
 
 
 NOWHERE = Destination()

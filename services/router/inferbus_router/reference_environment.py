@@ -46,6 +46,9 @@ def reference_settings(environment: Mapping[str, str]) -> dict[str, Any]:
         "access_log_path": output if output != "stdout" else None,
         "engine_metrics_interval_seconds": interval,
         "grace_seconds": grace,
+        "kv_redis_host": environment.get("REDIS_HOST"),
+        "kv_redis_port": environment.get("REDIS_PORT"),
+        "kv_redis_password": environment.get("REDIS_PASSWORD"),
     }
     settings = {name: value for name, value in known.items() if value}
     if reader.problems:

@@ -5,8 +5,11 @@ served keeps what it was matched with, one that is held is matched again.
 """
 
 import asyncio
+from collections.abc import Callable
 from urllib.parse import unquote
 
+from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.resources.kinds import EXTERNAL_MODEL_PROVIDER
 from inferbus_router.cors import options_page
 from inferbus_router.demand import SECOND_MS, SUM_MS, DemandSums
 from inferbus_router.errors import (
@@ -43,7 +46,11 @@ class Router:
         self._name = name
         self._demand = demand
         self._sums = DemandSums(name)
+        self._without_credential: list[ObjectKey] = []
+        """As it was told last."""
         self._ticker: asyncio.TimerHandle | None = None
+        self.on_ports: Callable[[frozenset[int]], None] = lambda ports: None
+        """Called with the ports of Gateways when they may have changed."""
         state.on_held = self._tell_pending
 
     @property
@@ -146,7 +153,7 @@ class Router:
     def _serve_by(self, table: RoutingTable) -> None:
         state, earlier = self.state, self.state.table
         state.table = table
-        gone = state.fleet.sync(table)
+        gone = state.fleet.sync(table, state.now_ms())
         for endpoint in gone:
             endpoint.retire()
         state.on_table(gone)
@@ -162,8 +169,12 @@ class Router:
             state.access.follow(table)
             if state.queues is not None:
                 state.queues.follow(table.indexes.names)
+        if table.gateways is not earlier.gateways:
+            self.on_ports(table.gateways.ports if table.gateways else frozenset())
         for held in state.hold.items():
             held.table_changed()
+        if any(key.kind == EXTERNAL_MODEL_PROVIDER for key in table.change.servers):
+            self._tell_credentials()
 
     def snapshot_ended(self) -> None:
         """All parts that existed at the start were applied."""
@@ -191,6 +202,7 @@ class Router:
     def _tick(self) -> None:
         self._tell_demand(self.state.now_ms())
         self._tell_pending()
+        self._tell_credentials()
         self._set_ticker()
 
     def _tell_demand(self, now_ms: int, early_ms: int = 0) -> None:
@@ -201,6 +213,19 @@ class Router:
             self._demand.observed(second.target, second.data)
         for ten_seconds in self._sums.flush(now_ms + early_ms):
             self._demand.summed(ten_seconds.target, ten_seconds.data)
+
+    def _tell_credentials(self) -> None:
+        credentials = self.state.credentials
+        missing = sorted(
+            server.key
+            for server in self.state.table.servers.values()
+            if server.provider is not None
+            and server.provider.secret is not None
+            and credentials.value(server.provider.secret) is None
+        )
+        if missing != self._without_credential:
+            self._without_credential = missing
+            self._demand.without_credential(missing)
 
     def _tell_pending(self) -> None:
         for pending in self.state.hold.pending(self._name):

@@ -10,6 +10,7 @@ from time import perf_counter
 
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import RequestError, no_schedulable_endpoint
+from inferbus_router.kv_learning import KvLearning
 from inferbus_router.plan import Plan
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_pipeline import FilteredOutError, Pipeline
@@ -32,6 +33,8 @@ class Scheduler:
         self.readings = readings
         self.counts = counts
         self.retry_after_seconds = retry_after_seconds
+        self.learning: KvLearning | None = None
+        """What learns from Redis, where it is told of one."""
 
     def begin(self, plan: Plan, body: bytes) -> "Choice":
         """The choice for one request."""
@@ -40,6 +43,14 @@ class Scheduler:
     def forget(self, endpoint: Endpoint) -> None:
         """The endpoint is gone."""
         self.pipeline.forget(endpoint)
+        if self.learning is not None:
+            self.learning.forget(endpoint)
+
+    def restarted(self, endpoint: Endpoint, now_seconds: float) -> None:
+        """The endpoint may come back with an empty cache."""
+        self.pipeline.forget(endpoint)
+        if self.learning is not None:
+            self.learning.restarted(endpoint, now_seconds)
 
 
 class Choice:
@@ -82,7 +93,12 @@ class Choice:
         return state.choose(ask, tried, now_ms, _endpoints(best))
 
     def served(self, endpoint: Endpoint) -> None:
-        """The endpoint has answered the request."""
+        """The endpoint has answered the request; one that is gone meanwhile isn't remembered."""
+        if endpoint.is_retired:
+            return
+        learning = self._scheduler.learning
+        if learning is not None:
+            learning.served(self._request, endpoint, self._state)
         self._scheduler.pipeline.served(self._request, endpoint)
 
     def _no_endpoint(self, server: str, filter_name: str) -> RequestError:

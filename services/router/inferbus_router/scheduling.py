@@ -5,15 +5,22 @@ and the default rule costs nothing more for it; a new configuration begins with 
 unchanged one keeps them.
 """
 
+import asyncio
+from collections.abc import Iterator
+
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.engine_polling import EnginePolling, Interest
+from inferbus_router.kv_learning import KvLearning
 from inferbus_router.plugin_factory import make_pipeline
+from inferbus_router.policy_pipeline import Pipeline
 from inferbus_router.policy_plugins_cache import PrefixOwners
-from inferbus_router.policy_router_configuration import SchedulerConfiguration
+from inferbus_router.policy_router_configuration import KvCacheArguments, SchedulerConfiguration
 from inferbus_router.scheduler import Scheduler
 from inferbus_router.scheduling_counts import SchedulingCounts
 from inferbus_router.state import RouterState
+from inferbus_shared.clock import real_now_ms
 
+_KVCACHE_AWARE = "kvcache-aware"
 _READ_METRICS = frozenset({"gpu-usage", "least-latency", "least-request"})
 _READ_MODELS = frozenset({"lora-affinity"})
 
@@ -25,6 +32,8 @@ class Scheduling:
         self.counts = SchedulingCounts()
         self._state = state
         self._configured: SchedulerConfiguration | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        """Of what an earlier scheduler has left behind."""
         self.polling = self._polling(Interest())
         state.on_table = self._follow
 
@@ -41,12 +50,36 @@ class Scheduling:
             self.polling.stop()
             self.polling = self._polling(interest)
             self.polling.follow(self._state.fleet.endpoints())
-        self._state.scheduler = None if wanted is None else self._made(wanted)
+        earlier, self._state.scheduler = self._state.scheduler, None
+        if earlier is not None and earlier.learning is not None:
+            self._stopping = asyncio.get_running_loop().create_task(earlier.learning.stop())
+        if wanted is not None:
+            self._state.scheduler = self._made(wanted)
 
     def _made(self, configuration: SchedulerConfiguration) -> Scheduler:
         retry_after_seconds = self._state.settings.retry_after_seconds
         pipeline = make_pipeline(configuration, self.counts.matched)
-        return Scheduler(pipeline, self.polling.readings, self.counts, retry_after_seconds)
+        made = Scheduler(pipeline, self.polling.readings, self.counts, retry_after_seconds)
+        made.learning = self._learning(configuration, pipeline)
+        return made
+
+    def _learning(
+        self, configuration: SchedulerConfiguration, pipeline: Pipeline
+    ) -> KvLearning | None:
+        settings = self._state.settings
+        caches = [each for each in pipeline.remembering if isinstance(each, PrefixOwners)]
+        cache = next((each for each in caches if each.name == _KVCACHE_AWARE), None)
+        if cache is None or settings.kv_redis_host is None:
+            return None
+        # only routers that learn there pay for the library
+        from inferbus_router.adapters_block_store import RedisBlockStore
+
+        password = settings.kv_redis_password.get_secret_value()
+        store = RedisBlockStore(settings.kv_redis_host, settings.kv_redis_port, password)
+        arguments = configuration.arguments.get(_KVCACHE_AWARE) or KvCacheArguments()
+        return KvLearning(
+            cache, store, self.counts, arguments.block_size_to_hash, arguments.max_blocks_to_match
+        )
 
     def caches(self) -> list[PrefixOwners]:
         """The cache-aware plugins in force."""
@@ -56,12 +89,24 @@ class Scheduling:
 
     def _follow(self, gone: list[Endpoint]) -> None:
         """There is another table, which doesn't name these endpoints any more."""
+        scheduler = self._state.scheduler
+        if scheduler is None:
+            return
         self.polling.follow(self._state.fleet.endpoints())
         self.counts.forget(self._served_models())
-        scheduler = self._state.scheduler
-        if scheduler is not None:
-            for endpoint in gone:
-                scheduler.forget(endpoint)
+        for endpoint in gone:
+            scheduler.forget(endpoint)
+        for endpoint in self._not_ready():
+            scheduler.restarted(endpoint, real_now_ms() / 1000)
+
+    def _not_ready(self) -> Iterator[Endpoint]:
+        """Endpoints that may come back with an empty cache: a container that restarts isn't ready
+        for a while.
+        """
+        for state in self._state.fleet.servers():
+            for entry, endpoint in zip(state.server.endpoints, state.endpoints, strict=True):
+                if not entry.ready:
+                    yield endpoint
 
     def _served_models(self) -> set[str]:
         """Every name of a model, with clients and with engines."""
@@ -69,9 +114,12 @@ class Scheduling:
         upstream = {server.model for server in table.servers.values() if server.model}
         return {*table.indexes.names, *upstream}
 
-    def stop(self) -> None:
-        """Ask no engine any more."""
+    async def stop(self) -> None:
+        """Ask nobody any more."""
         self.polling.stop()
+        self.configure(None)
+        if self._stopping is not None:
+            await self._stopping
 
 
 def _interest(configuration: SchedulerConfiguration | None) -> Interest:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from inferbus_contracts.services import Service
@@ -49,6 +49,11 @@ class RouterSettings(ServiceSettings):
     """The file is looked at that often, and followed when it changes."""
     engine_metrics_interval_seconds: float = Field(default=1, gt=0)
     """Engines are asked for their metrics that often, where a scheduler plugin goes by them."""
+
+    kv_redis_host: str | None = None
+    """Redis of the reference's sidecars, from which the plugin kvcache-aware learns."""
+    kv_redis_port: int = Field(default=6379, ge=1, le=65535)
+    kv_redis_password: SecretStr = SecretStr("")
 
     max_head_bytes: int = Field(default=64 * 1024, ge=1024)
     """Request line and headers."""
@@ -121,6 +126,12 @@ class RouterSettings(ServiceSettings):
     """The name that certificates of endpoints must be made out for; None: their address."""
     upstream_tls_verify: bool = True
     """False believes any certificate of an endpoint: for trying things out."""
+    provider_ca_file: Path | None = None
+    """Certificates that external providers are checked against; None: the system's."""
+    secrets: Path | None = None
+    """The platform's folder with values of Secrets, where the credentials of providers are."""
+    credentials_dir: Path | None = None
+    """Or a folder in which Secrets are mounted, as `<namespace>/<name>/<key>`."""
     tls_certificate_file: Path | None = None
     """PEM certificate with its chain: clients are served over HTTPS. None: over HTTP."""
     tls_key_file: Path | None = None

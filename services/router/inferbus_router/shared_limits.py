@@ -92,6 +92,11 @@ class SharedLimiter:
         self._local = RouteLimiter(declared)
 
     @property
+    def local(self) -> RouteLimiter:
+        """What decides while the server is silent."""
+        return self._local
+
+    @property
     def expected(self) -> ExpectedOutput:
         """How long answers are."""
         return self._local.expected
@@ -106,29 +111,61 @@ class SharedLimiter:
     ) -> Answer | None:
         """Admit a request or refuse it; None where that is told to `on_answer` later."""
         if not self.link.is_up:
-            return self._alone(need, now_ms)
+            return self.alone(need, now_ms)
         declared = self.declared
         if (refused := larger_than_limit(declared, need)) is not None:
             return refused
         keys = shared_keys(declared, need, self._route_name)
         expected = self.expected.of(need)
 
-        def answered(answer: Sequence[Any] | None) -> None:
-            if answer is None:
-                on_answer(self._alone(need, now_ms))
-                return
-            read = read_answer(declared, answer)
-            if isinstance(read, Refused):
-                on_answer(read)
-                return
-            input_tokens = need.prompt_tokens if declared.input_tokens else 0
-            on_answer(SharedReservation(self, declared, keys, input_tokens, read.output_tokens))
-
-        self.link.ask(keys, reserve_arguments(declared, need, expected), answered)
+        question = _Question(self, declared, need, keys, now_ms, on_answer)
+        self.link.ask(keys, reserve_arguments(declared, need, expected), question.answered)
         return None
 
-    def _alone(self, need: Need, now_ms: int) -> Reservation | Refused:
+    def alone(self, need: Need, now_ms: int) -> Reservation | Refused:
         """By this router's part of the limit, as many parts as there were routers last."""
         self.fallbacks += 1
         self._local.change(self.declared, now_ms, self.link.routers)
         return self._local.reserve(need, now_ms)
+
+
+class _Question:
+    """What the server was asked for one request."""
+
+    def __init__(
+        self,
+        limiter: SharedLimiter,
+        declared: TokenLimit,
+        need: Need,
+        keys: SharedKeys,
+        now_ms: int,
+        on_answer: Callable[[Answer], None],
+    ) -> None:
+        self._limiter = limiter
+        self._declared = declared
+        self._need = need
+        self._keys = keys
+        self._now_ms = now_ms
+        self._on_answer: Callable[[Answer], None] | None = on_answer
+
+    def answered(self, answer: Sequence[Any] | None) -> None:
+        """The server said this; None: nothing in time, and the request is decided about here.
+
+        What it grants after that is given back.
+        """
+        on_answer, self._on_answer = self._on_answer, None
+        granted = None if answer is None else self._read(answer)
+        if on_answer is not None:
+            on_answer(granted or self._limiter.alone(self._need, self._now_ms))
+        elif isinstance(granted, SharedReservation):
+            granted.settle(0, 0)
+
+    def _read(self, answer: Sequence[Any]) -> SharedReservation | Refused:
+        declared = self._declared
+        read = read_answer(declared, answer)
+        if isinstance(read, Refused):
+            return read
+        input_tokens = self._need.prompt_tokens if declared.input_tokens else 0
+        return SharedReservation(
+            self._limiter, declared, self._keys, input_tokens, read.output_tokens
+        )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_router.access import AccessControl
 from inferbus_router.cors import cross_origin
+from inferbus_router.credentials import Credentials
 from inferbus_router.endpoint import ConnectionSettings, Endpoint
 from inferbus_router.errors import RequestError
 from inferbus_router.fleet import Fleet
@@ -25,6 +26,7 @@ from inferbus_router.settings import RouterSettings
 from inferbus_router.table import RoutingTable
 from inferbus_router.timekeeper import Deadlines, Timekeeper
 from inferbus_router.tracing import Tracer
+from inferbus_router.transport import Transport
 from inferbus_router.waiting import TimedRequest, TimedTry
 
 
@@ -43,8 +45,8 @@ class RouterState:
     ) -> None:
         """`now_ms` tells virtual time, `rate` virtual milliseconds per real one."""
 
-        def make_endpoint(entry: EndpointEntry, protocol: str) -> Endpoint:
-            return Endpoint(entry, protocol, connections)
+        def make_endpoint(entry: EndpointEntry, transport: Transport) -> Endpoint:
+            return Endpoint(entry, transport, connections)
 
         self.settings = settings
         self.on_held: Callable[[], None] = lambda: None
@@ -62,6 +64,8 @@ class RouterState:
         self.table = RoutingTable()
         self.fleet = Fleet(make_endpoint)
         self.plans = Plans(ledger, self.first_byte_deadlines, self.try_deadlines)
+        self.credentials = Credentials(settings.secrets, settings.credentials_dir)
+        """Of external providers."""
         self.retry_budget = RetryBudget()
         self.hold: HoldQueue[TimedRequest] = HoldQueue(
             settings.hold_queue_requests, settings.hold_queue_bytes

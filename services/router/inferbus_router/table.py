@@ -32,9 +32,11 @@ from inferbus_router.gateways import (
 )
 from inferbus_router.http_routes import HttpRoutes, Match
 from inferbus_router.matching import Conditions, compile_conditions
+from inferbus_router.policy_provider import Provider
 from inferbus_router.table_change import TableChange, updated
 from inferbus_router.table_indexes import TableIndexes
 from inferbus_router.table_parts import HeldParts, Published
+from inferbus_router.transport import Transport, Trust
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +103,16 @@ class Server:
     retry_attempts: int
     retry_interval_ms: int
     session: SessionAffinity | None
+    provider: Provider | None
+    """None: its endpoints are of the fleet."""
     endpoints: tuple[EndpointEntry, ...]
+
+    @property
+    def transport(self) -> Transport:
+        """How its endpoints are spoken to."""
+        if self.provider is None:
+            return Transport(self.protocol, Trust.FLEET)
+        return Transport(self.protocol, Trust.ANYBODY if self.provider.insecure else Trust.PUBLIC)
 
 
 def _candidates_of(route: Route) -> Candidates:
@@ -275,5 +286,6 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
         session=entry.session,
+        provider=Provider(key, entry.provider) if entry.provider else None,
         endpoints=tuple(entry.endpoints),
     )

@@ -23,6 +23,7 @@ from inferbus_router.policy_spans import export_request
 from inferbus_router.policy_trace_context import Trace
 from inferbus_router.record import RequestRecord
 from inferbus_router.request import Request
+from inferbus_router.transport import Transport
 
 MOST_WAITING = 20_000
 MOST_IN_BATCH = 512
@@ -134,7 +135,7 @@ class Collector:
         self.url = url
         path = parts.path.rstrip("/") or _TRACES
         entry = EndpointEntry(pod="", address=parts.hostname, port=port)
-        self.endpoint = Endpoint(entry, parts.scheme, connections)
+        self.endpoint = Endpoint(entry, Transport(parts.scheme), connections)
         self._head = f"POST {path} HTTP/1.1\r\ncontent-type: application/json".encode()
 
     async def send(self, body: bytes) -> None:

@@ -12,6 +12,7 @@ from typing import cast
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
 from inferbus_router.settings import RouterSettings
+from inferbus_router.transport import Trust
 
 
 class PeerTls:
@@ -56,15 +57,25 @@ class UpstreamTls:
 
     def __init__(self, settings: RouterSettings) -> None:
         """Raises `ProblemsError` where the trusted certificates can't be read."""
-        self._endpoints = _context(settings.upstream_ca_file, settings.upstream_tls_verify)
-        self._endpoint_name = settings.upstream_server_name
+        fleet = (
+            _checked(settings.upstream_ca_file, "INFERBUS_ROUTER_UPSTREAM_CA_FILE")
+            if settings.upstream_tls_verify
+            else _unchecked()
+        )
+        self._contexts = {
+            Trust.FLEET: fleet,
+            Trust.PUBLIC: _checked(settings.provider_ca_file, "INFERBUS_ROUTER_PROVIDER_CA_FILE"),
+            Trust.ANYBODY: _unchecked(),
+        }
+        self._fleet_name = settings.upstream_server_name
 
-    def endpoint(self, address: str) -> PeerTls:
-        """To an endpoint of the fleet."""
-        return PeerTls(self._endpoints, self._endpoint_name or address)
+    def peer(self, address: str, trust: Trust) -> PeerTls:
+        """To what listens at an address, a name or an IP address."""
+        name = self._fleet_name if trust is Trust.FLEET else None
+        return PeerTls(self._contexts[trust], name or address)
 
 
-def _context(authorities: Path | None, verify: bool) -> ssl.SSLContext:
+def _checked(authorities: Path | None, setting: str) -> ssl.SSLContext:
     """`authorities` is a file of PEM certificates; None: those of the system."""
     try:
         context = ssl.create_default_context(cafile=authorities)
@@ -73,14 +84,22 @@ def _context(authorities: Path | None, verify: bool) -> ssl.SSLContext:
             Problem(
                 code=ErrorCode.BAD_SETTING,
                 message=f"the certificates can't be read: {error}",
-                field="INFERBUS_ROUTER_UPSTREAM_CA_FILE",
+                field=setting,
                 value=str(authorities),
                 remedy="set it to a file of PEM certificates",
             )
         ) from None
+    return _speaking_http(context)
+
+
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return _speaking_http(context)
+
+
+def _speaking_http(context: ssl.SSLContext) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     return context

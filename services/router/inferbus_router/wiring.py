@@ -15,6 +15,7 @@ from inferbus_router.access import AccessControl, Authenticator
 from inferbus_router.access_log import LineFormat, json_line, text_line
 from inferbus_router.admin import AdminPages
 from inferbus_router.endpoint import ConnectionSettings
+from inferbus_router.gateway_ports import GatewayPorts
 from inferbus_router.ledger import Ledger
 from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.listener import Listener, bound_socket, inherited_socket
@@ -44,6 +45,8 @@ class RunningRouter:
     """For clients."""
     admin: Listener
     """For operators."""
+    gateways: GatewayPorts
+    """For clients of other ports than the router's own."""
     _clients: socket.socket
     _settings: RouterSettings
     _log: LogWriter | None
@@ -62,8 +65,12 @@ class RunningRouter:
     async def stop(self) -> None:
         """Drain, and stop; takes at most the grace period."""
         settings = self._settings
-        await self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds)
+        await asyncio.gather(
+            self.listener.drain(settings.drain_linger_seconds, settings.grace_seconds),
+            self.gateways.stop(),
+        )
         self._clients.close()
+        await self.router.ledger.limiters.flush()
         self.router.stop()
         await self.operations.stop()
         self._socket_keeper.stop()
@@ -122,9 +129,20 @@ async def start_router(
     admin = Listener(AdminPages(router, gauges, operations), settings)
     await admin.open(sockets.admin)
     router.start()
+    gateways = GatewayPorts(router, settings, sockets.client_port)
+    router.on_ports = gateways.follow
     await operations.start(sockets.debug)
     return RunningRouter(
-        router, listener, admin, sockets.clients, settings, log, keeper, operations, certificate
+        router,
+        listener,
+        admin,
+        gateways,
+        sockets.clients,
+        settings,
+        log,
+        keeper,
+        operations,
+        certificate,
     )
 
 
@@ -153,6 +171,12 @@ class _Sockets:
     clients: socket.socket
     admin: socket.socket
     debug: socket.socket | None
+
+    @property
+    def client_port(self) -> int:
+        """The router's own."""
+        port: int = self.clients.getsockname()[1]
+        return port
 
 
 def _open_sockets(settings: RouterSettings) -> _Sockets:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import pytest
 import uvloop
 
 from inferbus_contracts.events.demand import DemandObserved, DemandPending, DemandSummed
-from inferbus_contracts.events.route import EndpointEntry, RouteEntry, ServerEntry
+from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
-from inferbus_router.adapters_static import published
+from inferbus_router.adapters_static import Entry, published
 from inferbus_router.queue_settings import QueueSettings
 from inferbus_router.settings import RouterSettings
 from inferbus_router.wiring import RunningRouter, start_router
@@ -40,6 +40,7 @@ class RecordedDemand:
     def __init__(self) -> None:
         self.seconds: list[tuple[ObjectKey, DemandObserved]] = []
         self.sums: list[tuple[ObjectKey, DemandSummed]] = []
+        self.unready: list[list[str]] = []
         self.waiting: list[tuple[ObjectKey, DemandPending]] = []
 
     def observed(self, target: ObjectKey, data: DemandObserved) -> None:
@@ -51,12 +52,15 @@ class RecordedDemand:
     def pending(self, target: ObjectKey, data: DemandPending) -> None:
         self.waiting.append((target, data))
 
+    def without_credential(self, providers: Sequence[ObjectKey]) -> None:
+        self.unready.append([str(provider) for provider in providers])
+
     def total(self, field: str) -> int:
         """A count over all seconds and models."""
         return sum(getattr(model, field) for _, data in self.seconds for model in data.models)
 
 
-Entries = Mapping[ObjectKey, RouteEntry | ServerEntry]
+Entries = Mapping[ObjectKey, Entry]
 
 
 class RouterUnderTest:
@@ -65,7 +69,7 @@ class RouterUnderTest:
     def __init__(self, running: RunningRouter, demand: RecordedDemand) -> None:
         self.running = running
         self.demand = demand
-        self.entries: dict[ObjectKey, RouteEntry | ServerEntry] = {}
+        self.entries: dict[ObjectKey, Entry] = {}
         self._revision = 0
         self._clients: list[Client] = []
         self._stopped = False
@@ -86,6 +90,13 @@ class RouterUnderTest:
         self._revision += 1
         self.running.router.apply(published(self.entries, self._revision))
         self.running.router.snapshot_ended()
+
+    def remove(self, *keys: ObjectKey) -> None:
+        """Publish a table without these parts."""
+        self._revision += 1
+        for key in keys:
+            del self.entries[key]
+        self.running.router.replace(published(self.entries, self._revision))
 
     def serve(self, *endpoints: EndpointEntry, model: str = "m", **fields: Any) -> None:
         """A route for `model` to one model server with these endpoints."""

@@ -1,6 +1,8 @@
 """Who is let in, asked of a whole router with real engines and a real identity provider."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +12,7 @@ from unittest import mock
 import pytest
 
 from inferbus_contracts.errors import ProblemsError
+from inferbus_contracts.events.route import TokenLimit
 from inferbus_router.authentication import Authentication
 from inferbus_router.errors import RequestError
 from inferbus_router.policy_authentication import AuthenticationPolicy
@@ -339,6 +342,16 @@ async def test_keys_are_read_again_when_they_change(
 KEYS = ("k1", "k2")
 
 
+def test_a_router_that_asks_nobody_does_not_pay_for_the_libraries() -> None:
+    code = (
+        "import sys, inferbus_router.main;"
+        "print({'jwt', 'cryptography', 'redis'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stdout.strip() == "set()"
+
+
 async def test_keys_that_can_not_be_read_stop_the_start(
     start_router_under_test: StartRouter, tmp_path: Path
 ) -> None:
@@ -360,6 +373,46 @@ async def test_a_policy_that_can_not_be_followed_leaves_the_earlier_one(
 
     assert (await ask(router, {"x-api-key": "k1"})).status == 200
     assert (await ask(router)).status == 401
+
+
+async def test_rt_07_everybody_has_a_limit_of_their_own(
+    start_router_under_test: StartRouter, start_engine: StartEngine, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("ann: k1\nann: k2\nbob: k3\n")
+    router = await start_router_under_test(api_keys_path=keys)
+    limit = TokenLimit(output_tokens=1, unit_seconds=86_400)
+    engine = await start_engine()
+    router.apply(
+        {
+            route_key("r"): route(adapters=["lora"], limit=limit),
+            server_key("ms"): server(engine.entry()),
+        }
+    )
+
+    async def status(key: str, model: str = "m") -> int:
+        return (await ask(router, {"x-api-key": key}, model)).status
+
+    assert await status("k1") == 200
+    assert await status("k1") == 429
+    assert await status("k2") == 429, "another key of the same client"
+    assert await status("k3") == 200
+    assert await status("k1", "lora") == 200
+    assert await status("k1", "lora") == 429
+
+
+async def test_a_request_without_credentials_costs_nobody_anything(
+    start_router_under_test: StartRouter, start_engine: StartEngine, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("ann: k1\n")
+    router = await start_router_under_test(api_keys_path=keys)
+    limit = TokenLimit(input_tokens=10, unit_seconds=86_400, per=[])
+    engine = await start_engine()
+    router.apply({route_key("r"): route(limit=limit), server_key("ms"): server(engine.entry())})
+
+    assert {(await ask(router)).status for _ in range(5)} == {401}
+    assert (await ask(router, {"x-api-key": "k1"})).status == 200
 
 
 # Exceptions of routes.

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from inferbus_contracts.events.route import TokenLimit
 from inferbus_router.debug import is_loopback
 from services.router.tests.builders import route, route_key, rule, server, server_key
 from services.router.tests.client import chat
@@ -196,3 +197,19 @@ async def test_held_requests_are_told(router: RouterUnderTest) -> None:
     assert [(each["model"], each["waiting"]) for each in told["targets"]] == [("m", 1)]
     client.abort()
     await router.settled()
+
+
+async def test_what_is_left_of_limits_is_told(
+    router: RouterUnderTest, start_engine: StartEngine
+) -> None:
+    engine = await start_engine()
+    limit = TokenLimit(input_tokens=1000, unit_seconds=86_400)
+    router.apply({route_key("r"): route(limit=limit), server_key("ms"): server(engine.entry())})
+    await (await router.client()).post(chat())
+    await router.settled()
+    told = (await get(router, "/debug/limits"))["ns/r"]
+
+    assert told["declared"]["inputTokens"] == 1000
+    assert [(each["inputTokens"], each["outputTokens"]) for each in told["holders"]] == [
+        (997, None)
+    ], "the engine counted 3"

@@ -153,8 +153,12 @@ async def test_a_broken_page_is_no_reading_and_harms_nobody(
     await eventually(lambda: readings(fleet)[1] is not None)
 
 
-async def test_nobody_is_asked_what_no_plugin_wants_to_know(start_fleet: StartFleet) -> None:
-    fleet = await start_fleet(plugins("prefix-cache", "random"), engine())
+@pytest.mark.parametrize("plugin", ["kvcache-aware", "prefix-cache", "random"])
+async def test_rt_09_nobody_is_asked_what_no_plugin_wants_to_know(
+    start_fleet: StartFleet, plugin: str
+) -> None:
+    """The reference's kvcache-aware asks a tokenizer and Redis while the request waits."""
+    fleet = await start_fleet(plugins(plugin), engine())
     client = await fleet.client()
     for _ in range(5):
         await client.post(chat())
@@ -166,10 +170,30 @@ async def test_an_endpoint_that_is_gone_is_asked_no_more(start_fleet: StartFleet
     fleet = await start_fleet(LEAST_REQUEST, engine(waiting(1)), engine(waiting(2)))
     await all_read(fleet)
     fleet.serve(fleet.engines[1])
-    await eventually(lambda: fleet.engines[0].open == 0)
+    gone, kept = fleet.engines
+    await eventually(lambda: gone.open == 0)
+    asked, others = len(gone.turns), len(kept.turns)
+    await eventually(lambda: len(kept.turns) > others + 5)
 
+    assert len(gone.turns) == asked
     assert readings(fleet)[0] is None
     assert readings(fleet)[1] is not None
+
+
+async def test_a_kept_connection_that_the_engine_has_closed_is_no_failure(
+    start_fleet: StartFleet,
+) -> None:
+    async def closes_every_second_time(turn: Turn) -> None:
+        if len(fleet.engines[0].turns) % 2:
+            await engine(waiting(1))(turn)
+        else:
+            turn.close()
+
+    fleet = await start_fleet(LEAST_REQUEST, engine(waiting(1)))
+    fleet.engines[0].script = closes_every_second_time
+    await eventually(lambda: len(fleet.engines[0].turns) > 6)
+
+    assert fleet.router.running.operations.configuration.scheduling.polling.failures == 0
 
 
 async def test_engines_are_asked_again_and_again(start_fleet: StartFleet) -> None:

@@ -100,7 +100,7 @@ def test_the_usual_length_of_answers_is_charged_in_advance() -> None:
     assert take_all(fair) == ["brief2", "open2"]
 
 
-def test_who_stays_away_saves_up_nothing() -> None:
+def test_rt_25_who_stays_away_saves_up_nothing() -> None:
     fair = order()
     for number in range(20):
         fair.join(f"a{number}", asks("a", 100), 0)
@@ -154,7 +154,7 @@ def test_who_leaves_is_passed_over() -> None:
     assert fair.head() is None
 
 
-def test_principals_are_forgotten_some_time_after_their_last_request() -> None:
+def test_rt_25_principals_are_forgotten_some_time_after_their_last_request() -> None:
     fair = order(memory_ms=MINUTE_MS)
     fair.join("a0", asks("a"), 0)
     fair.take(0)

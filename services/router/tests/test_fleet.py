@@ -11,6 +11,7 @@ from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_ejection import EJECT_AFTER_FAILURES
 from inferbus_router.policy_load import EndpointLoad
 from inferbus_router.table import RoutingTable, Rule
+from inferbus_router.transport import Transport
 from services.router.tests.builders import (
     endpoint,
     route,
@@ -24,14 +25,14 @@ from services.router.tests.builders import (
 Entries = dict[ObjectKey, RouteEntry | ServerEntry]
 
 
-def make_endpoint(entry: EndpointEntry, protocol: str) -> EndpointLoad:
-    del protocol
+def make_endpoint(entry: EndpointEntry, transport: Transport) -> EndpointLoad:
+    del transport
     return EndpointLoad(entry.pod)
 
 
 def fleet_of(entries: Entries) -> tuple[Fleet[EndpointLoad], RoutingTable]:
     fleet, table = Fleet(make_endpoint), table_of(entries)
-    fleet.sync(table)
+    fleet.sync(table, 0)
     return fleet, table
 
 
@@ -110,7 +111,7 @@ def test_turns_go_on_over_tables_that_leave_the_rule_alone() -> None:
         table = table.with_parts(
             table_parts(weighted(a=server(endpoint(100 + port)), b=server(endpoint(2))))
         )
-        fleet.sync(table)
+        fleet.sync(table, 0)
 
     assert counts == {"a": 30, "b": 10}
 
@@ -130,7 +131,8 @@ def test_an_endpoint_that_stays_keeps_its_load() -> None:
             table_parts(
                 {server_key("ms"): server(endpoint(3), endpoint(1, draining=True), model="x")}
             )
-        )
+        ),
+        0,
     )
     after = fleet.server(server_key("ms"))
 
@@ -155,7 +157,7 @@ def test_an_endpoint_of_two_servers_is_one() -> None:
 def test_a_pod_that_takes_over_an_address_starts_afresh() -> None:
     fleet, table = fleet_of({server_key("ms"): server(endpoint(1))})
     table = table.with_parts(table_parts({server_key("ms"): server(endpoint(1, pod="new"))}))
-    gone = fleet.sync(table)
+    gone = fleet.sync(table, 0)
 
     assert [each.pod for each in gone] == ["pod-1"]
     assert [each.pod for each in fleet.endpoints()] == ["new"]

@@ -263,8 +263,8 @@ def test_t079_units_last_as_long_as_their_names_say() -> None:
 # Whose limit it is.
 
 
-def passes(limiter: RouteLimiter, **who: str) -> bool:
-    return isinstance(limiter.reserve(need(10, **who), T0), Reservation)
+def passes(limiter: RouteLimiter, name: str = "m", principal: str = "") -> bool:
+    return isinstance(limiter.reserve(need(10, name=name, principal=principal), T0), Reservation)
 
 
 def test_rt_07_every_client_and_every_name_has_the_limit_of_its_own() -> None:

@@ -3,9 +3,10 @@
 import asyncio
 from collections import Counter
 
+from services.router.tests.builders import server, server_key
 from services.router.tests.client import chat
-from services.router.tests.engine import Turn
-from services.router.tests.named_fleet import StartFleet, plugins
+from services.router.tests.engine import Gate, Turn
+from services.router.tests.named_fleet import Fleet, StartFleet, plugins
 from tests.support.eventually import eventually
 
 
@@ -141,3 +142,56 @@ async def test_rt_36_authentication_is_switched_on_and_off_by_the_file(
 
     assert refused.status == 401
     await eventually(is_let_in)
+
+
+def blocks_by_pod(fleet: Fleet) -> dict[str, int]:
+    """What the only cache-aware plugin remembers."""
+    (cache,) = fleet.router.running.operations.configuration.scheduling.caches()
+    by_endpoint = cache.owners.blocks_by_endpoint()
+    return {
+        each.pod: by_endpoint[each]
+        for each in fleet.router.running.router.state.fleet.endpoints()
+        if each in by_endpoint
+    }
+
+
+async def test_t060_an_endpoint_that_is_gone_is_forgotten(start_fleet: StartFleet) -> None:
+    fleet = await start_fleet(plugins("prefix-cache"), answers)
+    client = await fleet.client()
+    await client.post(chat())
+    before = blocks_by_pod(fleet)
+    (cache,) = fleet.router.running.operations.configuration.scheduling.caches()
+    fleet.serve()
+
+    assert before == {f"pod-{fleet.engines[0].port}": 1}
+    assert len(cache.owners) == 0
+
+
+async def test_t060_what_ends_after_its_endpoint_is_gone_leaves_nothing(
+    start_fleet: StartFleet,
+) -> None:
+    gate = Gate()
+    fleet = await start_fleet(plugins("prefix-cache"), gate)
+    running = asyncio.ensure_future((await fleet.client()).post(chat()))
+    await eventually(lambda: fleet.served == [1])
+    (cache,) = fleet.router.running.operations.configuration.scheduling.caches()
+    fleet.serve()
+    gate.open()
+
+    assert (await running).status == 200
+    assert len(cache.owners) == 0
+
+
+async def test_t063_an_endpoint_that_was_not_ready_comes_back_with_an_empty_cache(
+    start_fleet: StartFleet,
+) -> None:
+    """The reference compares the time of each block with the start of the container."""
+    fleet = await start_fleet(plugins("kvcache-aware"), answers, answers)
+    body = chat(messages=[{"role": "user", "content": "x" * 200}])
+    await (await fleet.client()).post(body)
+    first, second = fleet.engines if fleet.served == [1, 0] else fleet.engines[::-1]
+    assert list(blocks_by_pod(fleet)) == [f"pod-{first.port}"]
+    entries = [first.entry(ready=False), second.entry()]
+    fleet.router.apply({server_key("ms"): server(*entries)})
+
+    assert blocks_by_pod(fleet) == {}

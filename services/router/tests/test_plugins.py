@@ -1,5 +1,8 @@
 """The scores and filters of the reference's scheduler plugins, by the numbers of its test cases."""
 
+from collections import Counter
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +67,15 @@ def test_t053_gpu_usage_scores_the_free_part_of_the_cache() -> None:
     fleet = candidates(0, 0, 0, kv_cache_usage=(0.25, None, 1.2))
 
     assert GpuUsage().scores(request(), fleet) == [75, 50, 0]
+
+
+def test_t058_random_alone_gives_each_endpoint_its_part() -> None:
+    plugins = pipeline(RandomScore(Random(1).random))
+    fleet = candidates(0, 0, 0)
+    first = Counter(names(plugins.best(request(), fleet, no_lap))[0] for _ in range(3000))
+
+    assert all(abs(count / 3000 - 1 / 3) < 0.1 for count in first.values())
+    assert len(first) == 3
 
 
 def test_random_scores_reach_from_0_to_100() -> None:

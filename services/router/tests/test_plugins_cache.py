@@ -94,6 +94,29 @@ def test_beyond_its_capacity_an_endpoint_forgets_the_ends_of_old_prompts_first()
     assert owners.evictions == {"m": 1}
 
 
+def owned(blocks: dict[str, list[int]]) -> BlockOwners:
+    """Who has which blocks of model `m`."""
+    owners = BlockOwners(100)
+    for endpoint, hashes in blocks.items():
+        owners.add("m", hashes, endpoint)
+    return owners
+
+
+def test_t061_a_run_from_the_first_block_counts() -> None:
+    """Blocks 1 to 4: q lacks the second, p the third."""
+    runs = owned({"p": [1, 2, 4], "q": [1, 3]}).leading_runs("m", [1, 2, 3, 4], {"p", "q"})
+
+    assert {endpoint: int(run / 4 * 100) for endpoint, run in runs.items()} == {"p": 50, "q": 25}
+
+
+def test_t062_without_the_first_block_nothing_counts() -> None:
+    assert owned({"p": [2, 3]}).leading_runs("m", [1, 2, 3], {"p"}) == {}
+
+
+def test_a_run_of_who_is_no_candidate_does_not_count() -> None:
+    assert owned({"p": [1, 2], "q": [1]}).leading_runs("m", [1, 2], {"q"}) == {"q": 1}
+
+
 PROMPTS = st.lists(
     st.tuples(
         st.sampled_from("mn"), st.lists(st.integers(0, 30), max_size=6), st.sampled_from("ab")

@@ -11,7 +11,7 @@ from inferbus_shared.settings import load_settings
 from services.router.tests.builders import endpoint, route, route_key, server, server_key
 from services.router.tests.client import Client, chat, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
-from services.router.tests.engine import Engine, Gate, Turn
+from services.router.tests.engine import Engine, Gate, Script, Turn
 from tests.support.eventually import eventually
 
 
@@ -57,6 +57,20 @@ async def send(router: RouterUnderTest, **headers: str) -> Client:
     return client
 
 
+async def one_at_a_time(
+    start_router_under_test: StartRouter,
+    start_engine: StartEngine,
+    script: Script,
+    **settings: object,
+) -> tuple[RouterUnderTest, Engine]:
+    """A router with fairness that serves one request at a time, by one engine."""
+    engine = await start_engine(script)
+    queues = fairness(fairness_max_concurrent=1, **settings)
+    router = await start_router_under_test(queues=queues)
+    router.serve(engine.entry())
+    return router, engine
+
+
 async def waiting(router: RouterUnderTest, count: int) -> None:
     """Until so many requests wait."""
     queues = router.running.router.state.queues
@@ -76,9 +90,7 @@ async def test_rt_25_who_asks_for_little_is_not_behind_who_asks_for_much(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
     steps = Steps()
-    engine = await start_engine(steps)
-    router = await start_router_under_test(queues=fairness(fairness_max_concurrent=1))
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(start_router_under_test, start_engine, steps)
     await occupied(router, engine, x_user="much")
     for count in range(1, 4):
         await send(router, x_user="much")
@@ -96,10 +108,9 @@ async def test_t080_a_turn_that_never_comes(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
     gate = Gate()
-    engine = await start_engine(gate)
-    queues = fairness(fairness_max_concurrent=1, fairness_queue_timeout="50ms")
-    router = await start_router_under_test(queues=queues)
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(
+        start_router_under_test, start_engine, gate, fairness_queue_timeout="50ms"
+    )
     first = await occupied(router, engine)
     response = await (await router.client()).post(chat())
 
@@ -117,9 +128,7 @@ async def test_t081_a_client_that_leaves_the_line(
 ) -> None:
     """Nobody is left to tell 503 to; the log says 499, as wherever clients leave."""
     gate = Gate()
-    engine = await start_engine(gate)
-    router = await start_router_under_test(queues=fairness(fairness_max_concurrent=1))
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(start_router_under_test, start_engine, gate)
     first = await occupied(router, engine)
     leaving = await send(router)
     await waiting(router, 1)
@@ -139,9 +148,7 @@ async def test_t081_a_client_that_leaves_the_line(
 async def test_t081_a_client_that_leaves_while_it_is_served_makes_room(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
-    engine = await start_engine(Gate())
-    router = await start_router_under_test(queues=fairness(fairness_max_concurrent=1))
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(start_router_under_test, start_engine, Gate())
     first = await occupied(router, engine)
     await send(router)
     await waiting(router, 1)
@@ -216,9 +223,7 @@ async def test_a_new_endpoint_is_used_at_once_by_those_who_wait(
 async def test_those_who_wait_for_a_model_that_goes_are_told(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
-    engine = await start_engine(Gate())
-    router = await start_router_under_test(queues=fairness(fairness_max_concurrent=1))
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(start_router_under_test, start_engine, Gate())
     await occupied(router, engine)
     client = await send(router)
     await waiting(router, 1)
@@ -246,10 +251,9 @@ async def test_nobody_waits_in_line_for_a_model_that_has_to_be_woken(
 async def test_a_line_that_is_full_refuses(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
-    engine = await start_engine(Gate())
-    queues = fairness(fairness_max_concurrent=1, queue_requests=1)
-    router = await start_router_under_test(queues=queues)
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(
+        start_router_under_test, start_engine, Gate(), queue_requests=1
+    )
     await occupied(router, engine)
     await send(router)
     await waiting(router, 1)
@@ -278,9 +282,7 @@ async def test_demand_counts_those_who_wait(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
     gate = Gate()
-    engine = await start_engine(gate)
-    router = await start_router_under_test(queues=fairness(fairness_max_concurrent=1))
-    router.serve(engine.entry())
+    router, engine = await one_at_a_time(start_router_under_test, start_engine, gate)
     clients = [await occupied(router, engine), await send(router)]
     await waiting(router, 1)
     metrics = await router.metrics()
@@ -293,9 +295,9 @@ async def test_demand_counts_those_who_wait(
     await router.stop()
 
     assert router.demand.total("arrivals") == router.demand.total("completions") == 2
-    metrics_after = router.running.router.state.queues
-    assert metrics_after is not None
-    assert metrics_after.lines["m"].dequeued == 2
+    queues = router.running.router.state.queues
+    assert queues is not None
+    assert queues.lines["m"].dequeued == 2
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ async def test_t031_rt_05_no_ready_endpoint_and_nothing_to_wait_for(
     assert response.json["error"]["type"] == "server_error"
 
 
-async def test_rt_73_a_token_limit(router: RouterUnderTest, start_engine: StartEngine) -> None:
+async def test_t073_a_token_limit(router: RouterUnderTest, start_engine: StartEngine) -> None:
     engine = await start_engine()
     router.apply(
         {

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from hashlib import sha256
 from typing import Any
@@ -12,16 +12,18 @@ import pytest
 from redis.asyncio import Redis
 
 from inferbus_contracts.events.route import TokenLimit
-from inferbus_router.policy_limits import Need
+from inferbus_router.policy_limits import Need, Reservation
 from inferbus_router.policy_shared_limits import (
     Charge,
     Granted,
+    SharedKeys,
     expiry_seconds,
     read_answer,
     reserve_arguments,
     shared_keys,
 )
 from inferbus_router.redis_link import RedisLink
+from inferbus_router.shared_limits import Answer, SharedLimiter
 from services.router.tests.builders import route, route_key, rule, server, server_key
 from services.router.tests.client import Response, post_bytes
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
@@ -30,6 +32,7 @@ from services.router.tests.redis_server import Wire, running_redis, wire_to
 from tests.support.eventually import eventually
 
 DAY_SECONDS = 86_400
+T0 = 1_700_000_000_000
 PATIENT_MS = 15_000
 """So that a slow machine is not taken for a server that is gone."""
 
@@ -71,6 +74,22 @@ def serve(router: RouterUnderTest, engine: Engine, address: str, **limit: Any) -
     router.apply({route_key("r"): route(limit=declared), server_key("ms"): server(engine.entry())})
 
 
+Share = Callable[..., Awaitable[RouterUnderTest]]
+
+
+@pytest.fixture
+def share(start_router_under_test: StartRouter, engine: Engine, wire: Wire) -> Share:
+    """Starts routers with one model whose limit they share, and waits until they do."""
+
+    async def share(deadline_ms: int = PATIENT_MS, **limit: Any) -> RouterUnderTest:
+        router = await start_router_under_test(limit_deadline_ms=deadline_ms)
+        serve(router, engine, wire.address, **limit)
+        await eventually(lambda: up(router))
+        return router
+
+    return share
+
+
 def up(router: RouterUnderTest) -> bool:
     """Whether all servers of limits answer."""
     return router.running.router.ledger.limiters.silent_servers == 0
@@ -95,13 +114,8 @@ def tokens(fields: Any) -> float:
 # Together.
 
 
-async def test_t077_routers_share_one_quota(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire
-) -> None:
-    routers = [await start_router_under_test(limit_deadline_ms=PATIENT_MS) for _ in range(3)]
-    for router in routers:
-        serve(router, engine, wire.address, input_tokens=50)
-    await eventually(lambda: all(up(router) for router in routers))
+async def test_t077_routers_share_one_quota(share: Share) -> None:
+    routers = [await share(input_tokens=50) for _ in range(3)]
 
     assert await statuses(13, *routers) == [200] * 10 + [429] * 3
     refused = await ask(routers[0])
@@ -114,11 +128,9 @@ async def test_t077_routers_share_one_quota(
 
 
 async def test_what_stands_on_the_server_is_what_the_reference_writes(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
+    share: Share, redis: Redis
 ) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=50, output_tokens=50)
-    await eventually(lambda: up(router))
+    router = await share(input_tokens=50, output_tokens=50)
     assert (await ask(router)).status == 200
 
     async def settled() -> bool:
@@ -142,11 +154,9 @@ def test_t079_keys_expire(unit_seconds: int, expected: int) -> None:
 
 
 async def test_rt_06_a_long_answer_is_charged_in_full_and_outlives_its_key(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
+    share: Share, redis: Redis
 ) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, output_tokens=1, unit_seconds=3_600)
-    await eventually(lambda: up(router))
+    router = await share(output_tokens=1, unit_seconds=3_600)
     assert (await ask(router)).status == 200
 
     async def in_debt() -> bool:
@@ -159,12 +169,8 @@ async def test_rt_06_a_long_answer_is_charged_in_full_and_outlives_its_key(
     assert 6 * 3_600 < int(refused.headers["retry-after"]) <= 7 * 3_600
 
 
-async def test_rt_07_a_refusal_charges_neither_side(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
-) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=100, output_tokens=7)
-    await eventually(lambda: up(router))
+async def test_rt_07_a_refusal_charges_neither_side(share: Share, redis: Redis) -> None:
+    router = await share(input_tokens=100, output_tokens=7)
     assert (await ask(router)).status == 200
 
     async def used_up() -> bool:
@@ -178,15 +184,13 @@ async def test_rt_07_a_refusal_charges_neither_side(
 
 
 async def test_rt_07_a_request_that_fails_gets_back_what_it_paid(
-    start_router_under_test: StartRouter, start_engine: StartEngine, wire: Wire, redis: Redis
+    share: Share, start_engine: StartEngine, redis: Redis
 ) -> None:
     async def refuses(turn: Turn) -> None:
         await turn.respond(status=400)
 
-    engine = await start_engine(refuses)
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=5)
-    await eventually(lambda: up(router))
+    router = await share(input_tokens=5)
+    router.apply({server_key("ms"): server((await start_engine(refuses)).entry())})
 
     async def has_everything() -> bool:
         return tokens(await redis.hgetall("kthena:ratelimit:m:input")) == 5
@@ -196,12 +200,8 @@ async def test_rt_07_a_request_that_fails_gets_back_what_it_paid(
         await eventually(has_everything)
 
 
-async def test_a_request_that_would_never_pass_is_told_so(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire
-) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=50)
-    await eventually(lambda: up(router))
+async def test_a_request_that_would_never_pass_is_told_so(share: Share) -> None:
+    router = await share(input_tokens=50)
     refused = await ask(router, letters=204)
 
     assert refused.status == 429
@@ -234,11 +234,9 @@ async def test_every_route_has_the_server_that_it_names(
 
 
 async def test_a_client_that_leaves_while_the_server_is_asked_pays_nothing(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
+    share: Share, engine: Engine, wire: Wire, redis: Redis
 ) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=50)
-    await eventually(lambda: up(router))
+    router = await share(input_tokens=50)
     wire.silence()
     client = await router.client()
     await client.send(post_bytes(b'{"model": "m", "prompt": "xxxxxxxxxxxxxxxxxxxx"}'))
@@ -307,6 +305,30 @@ async def test_however_many_ask_at_once_no_more_is_granted_than_there_is(
         assert 0 <= left < 30
 
 
+async def test_a_router_that_stops_charges_what_was_used_before(share: Share, redis: Redis) -> None:
+    router = await share(output_tokens=50)
+    assert (await ask(router)).status == 200
+    await router.stop()
+
+    assert tokens(await redis.hgetall("kthena:ratelimit:m:output")) == 43
+
+
+async def test_a_limit_that_is_taken_away_lets_those_go_on_who_wait_for_it(
+    share: Share, engine: Engine, wire: Wire
+) -> None:
+    router = await share(3_600_000, input_tokens=50)
+    wire.silence()
+    waiting = asyncio.ensure_future(ask(router))
+    traffic = router.running.router.ledger.traffic
+    await eventually(lambda: traffic.active_requests == 1)
+    assert not engine.turns
+    router.apply({route_key("r"): route()})
+
+    assert (await waiting).status == 200
+    wire.speak()
+    await router.settled()
+
+
 # Alone.
 
 
@@ -324,17 +346,11 @@ async def test_t078_a_server_that_was_never_there_lets_pass_what_the_limit_lets_
     assert metrics["inferbus_router_limit_fallbacks"] == 12
 
 
-async def test_t078_a_server_that_goes_leaves_every_router_its_part(
-    start_router_under_test: StartRouter,
-    engine: Engine,
-    wire: Wire,
-    redis: Redis,
-    caplog: pytest.LogCaptureFixture,
+async def test_t078_rt_07_a_server_that_goes_leaves_every_router_its_part(
+    share: Share, wire: Wire, redis: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Better than the reference, which refuses everything then."""
-    routers = [await start_router_under_test(limit_deadline_ms=PATIENT_MS) for _ in range(2)]
-    for router in routers:
-        serve(router, engine, wire.address, input_tokens=100)
+    routers = [await share(input_tokens=100) for _ in range(2)]
     links = [router.running.router.ledger.limiters._links[wire.address] for router in routers]
     await eventually(lambda: [link.routers for link in links] == [2, 2])
     await wire.cut()
@@ -350,31 +366,84 @@ async def test_t078_a_server_that_goes_leaves_every_router_its_part(
     assert tokens(await redis.hgetall("kthena:ratelimit:m:input")) == 95
 
 
-async def test_a_server_that_is_silent_holds_no_request_up(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire
-) -> None:
-    router = await start_router_under_test(limit_deadline_ms=20)
-    serve(router, engine, wire.address, input_tokens=50)
-    wire.silence()
-    await asyncio.gather(*(ask(router) for _ in range(3)))
-    wire.speak()
-    await eventually(lambda: up(router))
+async def test_a_server_that_is_silent_holds_no_request_up(share: Share, wire: Wire) -> None:
+    router = await share(20, input_tokens=50)
     wire.silence()
     answers = await asyncio.gather(*(ask(router) for _ in range(5)))
 
     assert {answer.status for answer in answers} == {200}
-    assert not up(router)
+    assert (await router.metrics())["inferbus_router_limit_fallbacks"] >= 5
     wire.speak()
     await eventually(lambda: up(router))
+
     await router.settled()
 
 
-async def test_a_server_that_refuses_is_as_good_as_none(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
-) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=50)
-    await eventually(lambda: up(router))
+async def test_what_comes_too_late_is_told_as_well(redis: Redis, wire: Wire) -> None:
+    link = RedisLink(wire.address, 0.02)
+    answers: list[Any] = []
+    declared = TokenLimit(input_tokens=50, unit_seconds=DAY_SECONDS)
+    keys = shared_keys(declared, need(), "r")
+
+    async def asked_in_silence() -> bool:
+        """False where the link was just sending something else, so that it didn't ask."""
+        await eventually(lambda: link.is_up)
+        wire.silence()
+        answers.clear()
+        link.ask(keys, reserve_arguments(declared, need(), 1), answers.append)
+        await eventually(lambda: answers)
+        assert answers == [None]
+        wire.speak()
+        await eventually(lambda: link.is_up)
+        return len(answers) == 2
+
+    await eventually(asked_in_silence)
+    link.stop()
+
+    assert answers[1][0] == 1
+
+
+def test_what_is_granted_too_late_is_given_back() -> None:
+    link = SilentLink()
+    declared = TokenLimit(input_tokens=50, output_tokens=90, unit_seconds=60, redis="r:1")
+    limiter = SharedLimiter(declared, "m", link)
+    answers: list[Answer] = []
+    assert limiter.reserve(need(), T0, answers.append) is None
+    (answered,) = link.questions
+    answered(None)
+    answered([1, 7])
+
+    assert [type(each) for each in answers] == [Reservation]
+    assert link.charges == [
+        Charge("kthena:ratelimit:m:input", 50, 60, -10),
+        Charge("kthena:ratelimit:m:output", 90, 60, -7),
+    ]
+
+
+class SilentLink:
+    """Keeps what it is told."""
+
+    is_up = True
+    routers = 1
+
+    def __init__(self) -> None:
+        self.questions: list[Callable[[Sequence[Any] | None], None]] = []
+        self.charges: list[Charge] = []
+
+    def ask(
+        self,
+        keys: SharedKeys,
+        arguments: Sequence[int],
+        on_answer: Callable[[Sequence[Any] | None], None],
+    ) -> None:
+        self.questions.append(on_answer)
+
+    def charge(self, charge: Charge) -> None:
+        self.charges.append(charge)
+
+
+async def test_a_server_that_refuses_is_as_good_as_none(share: Share, redis: Redis) -> None:
+    router = await share(input_tokens=50)
     await redis.set("kthena:ratelimit:m:input", "not a hash")
 
     assert (await ask(router)).status == 200
@@ -383,11 +452,9 @@ async def test_a_server_that_refuses_is_as_good_as_none(
 
 
 async def test_a_server_that_forgot_the_scripts_is_told_them_again(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire, redis: Redis
+    share: Share, redis: Redis
 ) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=50)
-    await eventually(lambda: up(router))
+    router = await share(input_tokens=50)
     await redis.script_flush()
     assert (await ask(router)).status == 200
     await eventually(lambda: up(router))
@@ -406,11 +473,9 @@ async def test_an_address_that_is_none_is_told_and_the_limit_holds(
 
 
 async def test_a_route_that_changes_keeps_what_the_server_holds(
-    start_router_under_test: StartRouter, engine: Engine, wire: Wire
+    share: Share, engine: Engine, wire: Wire
 ) -> None:
-    router = await start_router_under_test(limit_deadline_ms=PATIENT_MS)
-    serve(router, engine, wire.address, input_tokens=10)
-    await eventually(lambda: up(router))
+    router = await share(input_tokens=10)
     assert await statuses(3, router) == [200, 200, 429]
     serve(router, engine, wire.address, input_tokens=11)
     assert await statuses(1, router) == [429]

@@ -21,11 +21,11 @@ def test_no_text_costs_less_than_a_quarter_or_more_than_two_tokens_a_character(t
     assert math.ceil(len(text) / 4) <= text_tokens(text) <= 2 * len(text)
 
 
-def test_rt_d08_a_script_of_a_token_per_character_is_counted_as_that() -> None:
+def test_rt_08_a_script_of_a_token_per_character_is_counted_as_that() -> None:
     assert text_tokens("推論" * 50) == 100
 
 
-def test_rt_75_a_chat_message_is_framed() -> None:
+def test_t075_a_chat_message_is_framed() -> None:
     document = {"messages": [{"role": "user", "content": "hello world"}]}
 
     assert estimate_prompt_tokens(document) == 10
@@ -117,7 +117,7 @@ def test_nothing_is_scaled_before_anything_is_known() -> None:
 
 
 @given(st.floats(0.3, 3.5))
-def test_rt_d08_the_scale_finds_what_engines_count(ratio: float) -> None:
+def test_rt_08_the_scale_finds_what_engines_count(ratio: float) -> None:
     scale = TokenScale()
     for _ in range(300):
         scale.learn(1000, round(1000 * ratio))

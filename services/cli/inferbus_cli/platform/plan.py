@@ -195,6 +195,7 @@ def _own(
             "LISTEN_FD": str(ROUTER_DESCRIPTOR),
             "ACCESS_LOG_PATH": str(directory.logs / "access.log"),
             "GRACE_SECONDS": "10",
+            "SECRETS": str(directory.secrets),
         },
     }
     prefix = service.setting_prefix

@@ -1,4 +1,9 @@
-"""Status of a ModelRoute or ModelServer: what the router-config-publisher says of it."""
+"""Status of what routing is about: what the router-config-publisher says of it.
+
+Invariant: nothing is told of an object that was said of a namesake before it.
+"""
+
+from dataclasses import replace
 
 from inferbus_contracts.keys import ObjectKey
 from inferbus_shared.objects.picture import StoredObject
@@ -16,3 +21,9 @@ def networking_status(key: ObjectKey, stored: StoredObject, view: View) -> Statu
         {"endpoints": fact.endpoints, "readyEndpoints": fact.ready_endpoints},
         fact.generation,
     )
+
+
+def provider_status(key: ObjectKey, stored: StoredObject, view: View) -> StatusPart | None:
+    """Likewise; a provider's address is no endpoint to be counted."""
+    part = networking_status(key, stored, view)
+    return None if part is None else replace(part, fields={})

@@ -24,7 +24,7 @@ from inferbus_shared.objects.picture import StoredObject
 from inferbus_spec_watcher.status.accepted import accepted, refused
 from inferbus_spec_watcher.status.booster import booster_status
 from inferbus_spec_watcher.status.inference import inference_status
-from inferbus_spec_watcher.status.networking import networking_status
+from inferbus_spec_watcher.status.networking import networking_status, provider_status
 from inferbus_spec_watcher.status.part import StatusPart
 from inferbus_spec_watcher.status.scaling import scaling_status
 from inferbus_spec_watcher.status.view import View
@@ -62,7 +62,7 @@ _RENDERERS: Mapping[str, Renderer] = {
     MODEL_SERVING: _accepted_alone,
     OPEN_MODEL: _accepted_alone,
     BACKEND_RUNTIME: _accepted_alone,
-    EXTERNAL_MODEL_PROVIDER: _accepted_alone,
+    EXTERNAL_MODEL_PROVIDER: _with_accepted(provider_status),
 }
 STATUS_KINDS = frozenset(_RENDERERS)
 """Kinds whose status is written here, in whole or in part."""
