@@ -10,6 +10,15 @@ RUN := $(UV) run --no-sync
 STAMP := $(VENV)/.inferbus-synced
 DIR ?= .inferbus
 
+# Arguments: what to select, how to share it out. Tests that a crowded machine upset are told from
+# broken ones by running them again, one at a time; a test that fails twice fails the target.
+define run-tests
+	@$(RUN) pytest $(2) -m $(1) || { \
+		code=$$?; [ $$code -eq 1 ] || exit $$code; \
+		echo "== what failed runs once more, one at a time"; \
+		$(RUN) pytest --last-failed --last-failed-no-failures none --maxfail 3 -m $(1); }
+endef
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,11 +49,11 @@ demo: setup ## up, manifests of both APIs, a real trace, decisions live, and why
 
 .PHONY: test
 test: setup ## unit and integration tests
-	@$(RUN) pytest -n auto -m "not slow and not docker"
+	$(call run-tests,"not slow and not docker",-n auto)
 
 .PHONY: test-slow
 test-slow: setup ## the slow tiers: kills, restarts, faults, Docker
-	@$(RUN) pytest -n 2 --dist loadfile -m "slow or docker"
+	$(call run-tests,"slow or docker",-n 2 --dist loadfile)
 
 .PHONY: kube-assets
 kube-assets: ## a real kube-apiserver and etcd, for KUBEBUILDER_ASSETS (needs Go and apt-get)

@@ -36,10 +36,10 @@ class ProcessUse:
 
 def platform_processes(directory: PlatformDirectory) -> dict[int, ProcessUse]:
     """By pid; those that end meanwhile are left out."""
-    parents = _parents()
+    parents = parents_of_all()
     roots = {*_named(directory), *_mentioning(directory.root, parents)}
     members = descendants(parents, roots & parents.keys())
-    used = (_use(pid) for pid in sorted(members))
+    used = (use_of(pid) for pid in sorted(members))
     return {one.pid: one for one in used if one is not None}
 
 
@@ -98,7 +98,8 @@ def _mentioning(root: Path, pids: Iterable[int]) -> set[int]:
     return {pid for pid in pids if word in _read(pid, "cmdline") or word in _read(pid, "environ")}
 
 
-def _parents() -> dict[int, int]:
+def parents_of_all() -> dict[int, int]:
+    """Every process of the machine, with its parent."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -109,7 +110,8 @@ def _parents() -> dict[int, int]:
     return found
 
 
-def _use(pid: int) -> ProcessUse | None:
+def use_of(pid: int) -> ProcessUse | None:
+    """What a process has taken; None when it is gone."""
     try:
         fields = stat_fields(pid)
         memory = Path(f"/proc/{pid}/smaps_rollup").read_text()

@@ -24,6 +24,7 @@ from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.connection import Connection
 from inferbus_shared.bus.provision import read_anchor
 from inferbus_shared.clock import SystemClock
+from inferbus_shared.open_files import raise_limit_of_open_files
 from inferbus_shared.program import run_program
 from inferbus_shared.settings import BusSettings, load_settings
 
@@ -46,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run() -> None:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     log.setLevel(logging.INFO)
+    # Children inherit it from the fork server; a router without a platform has only this.
+    raise_limit_of_open_files()
     settings = load_settings(RouterSettings)
     bus = load_settings(BusSettings)
     uvloop.run(_serve(settings, bus))

@@ -10,7 +10,6 @@ import importlib
 import json
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from inferbus_contracts.errors import ErrorCode, Problem, ProblemsError
+from inferbus_shared.open_files import raise_limit_of_open_files
 from inferbus_shared.processes.forkserver import ForkServer
 from inferbus_shared.processes.linux import set_process_title
 from inferbus_shared.processes.start import LOCK_HELD_CODE
@@ -27,7 +27,6 @@ from inferbus_shared.processes.wire import socket_address
 
 FAILED_CODE = 1
 TITLE = "inferbus: fork server"
-_OPEN_FILES = 65536
 _LOG_FORMAT = "%(asctime)s %(levelname)s fork-server %(message)s"
 
 
@@ -65,7 +64,7 @@ def _lock(socket_path: Path) -> int | None:
 def _become_server(config: dict[str, Any], socket_path: Path, outcome: int) -> NoReturn:
     try:
         _detach(Path(config["log_path"]))
-        _raise_limit_of_open_files()
+        raise_limit_of_open_files()
         preload(config["preload"])
         set_process_title(TITLE)
         server = ForkServer(_bind(socket_path))
@@ -106,13 +105,6 @@ def _detach(log_path: Path) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(_LOG_FORMAT))
     log.addHandler(handler)
-
-
-def _raise_limit_of_open_files() -> None:
-    """Children are servers too and inherit it: the usual 1024 is too few for either."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    enough = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
 
 
 def preload(modules: Iterable[str]) -> None:

@@ -1,0 +1,1 @@
+"""The router beside other proxies: the same compiled engine and clients, one processor each."""
