@@ -36,9 +36,13 @@ class TokenBucket:
 
     def tokens(self, now_ms: int) -> int:
         """Whole tokens there are; negative while in debt."""
-        elapsed_ms = max(0, now_ms - self._updated_ms)
-        self._updated_ms = max(now_ms, self._updated_ms)
-        self._balance = min(self.limit * self.unit_ms, self._balance + self.limit * elapsed_ms)
+        elapsed_ms = now_ms - self._updated_ms
+        if elapsed_ms > 0:
+            self._updated_ms = now_ms
+            self._balance += self.limit * elapsed_ms
+        capacity = self.limit * self.unit_ms
+        if self._balance > capacity:
+            self._balance = capacity
         return self._balance // self.unit_ms
 
     def charge(self, tokens: int) -> None:
@@ -186,18 +190,12 @@ class RouteLimiter:
 
     def _refusal(self, holding: Holding, need: Need, now_ms: int) -> Refused | None:
         declared = self.declared
-        sides: tuple[tuple[LimitSide, TokenBucket | None, int, int | None], ...] = (
-            ("input", holding.input, need.prompt_tokens, declared.input_tokens),
-            ("output", holding.output, 1, declared.output_tokens),
-        )
-        for side, bucket, tokens, limit in sides:
-            if bucket is None:
-                continue
-            # a share may be smaller than a request that the whole limit allows
-            needed = min(tokens, bucket.limit)
-            if bucket.tokens(now_ms) < needed:
-                wait_ms = bucket.wait_ms(needed, now_ms)
-                return Refused(side, limit or 0, declared.unit_seconds, wait_ms)
+        wait_ms = _wait_ms(holding.input, need.prompt_tokens, now_ms)
+        if wait_ms:
+            return Refused("input", declared.input_tokens or 0, declared.unit_seconds, wait_ms)
+        wait_ms = _wait_ms(holding.output, 1, now_ms)
+        if wait_ms:
+            return Refused("output", declared.output_tokens or 0, declared.unit_seconds, wait_ms)
         return None
 
     def _holding(self, key: tuple[str, str], now_ms: int) -> Holding:
@@ -245,6 +243,15 @@ def larger_than_limit(declared: TokenLimit, need: Need) -> Refused | None:
     if not limit or need.prompt_tokens <= limit:
         return None
     return Refused("input", limit, declared.unit_seconds, None)
+
+
+def _wait_ms(bucket: TokenBucket | None, tokens: int, now_ms: int) -> int:
+    """Milliseconds until a side lets that many pass; 0: it does now."""
+    if bucket is None:
+        return 0
+    if tokens > bucket.limit:
+        tokens = bucket.limit  # a part of a limit lets pass what the whole limit does, when full
+    return 0 if bucket.tokens(now_ms) >= tokens else bucket.wait_ms(tokens, now_ms)
 
 
 def _share(limit: int | None, routers: int) -> int | None:

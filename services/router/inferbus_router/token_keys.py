@@ -59,12 +59,12 @@ class TokenKeys:
     def claims(self, token: bytes) -> Mapping[str, Any]:
         """The claims of a token whose signature is right; raises `TokenError`."""
         header = self._header(token)
-        algorithm, kid = header.get("alg"), header.get("kid")
+        algorithm, kid = str(header.get("alg")), header.get("kid")
         keys = [key for key in self._candidates(kid) if algorithm in key.algorithms]
         if not keys:
             raise UnknownKeyError("it is signed with a key that is not known here")
         for key in keys:
-            claims = self._verified(token, key, str(algorithm))
+            claims = self._verified(token, key, algorithm)
             if claims is not None:
                 return claims
         raise TokenError("its signature is wrong")

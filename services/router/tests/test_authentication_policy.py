@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from inferbus_router.policy_authentication import (
@@ -99,6 +101,27 @@ def test_an_empty_issuer_is_demanded_too() -> None:
     assert check_claims(claims(iss=None), policy, NOW) == "ann"
     with pytest.raises(TokenError, match="issuer"):
         check_claims(claims(), policy, NOW)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["iss", "sub", "aud", "exp", "nbf", "iat"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
+            max_leaves=4,
+        ),
+    )
+)
+def test_whatever_a_token_claims_it_names_its_subject_or_is_refused(
+    changes: dict[str, Any],
+) -> None:
+    try:
+        subject = check_claims(claims() | changes, POLICY, NOW)
+    except TokenError:
+        return
+    assert subject == changes.get("sub", "ann")
+    assert subject
 
 
 def test_the_policy_reads_the_references_spelling_and_refuses_what_it_does_not_know() -> None:

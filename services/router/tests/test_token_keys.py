@@ -120,3 +120,33 @@ TOKEN = ONE.token().encode()
 def _compact(header: dict[str, Any], claims: dict[str, Any], signature: bytes) -> bytes:
     parts = (json.dumps(header).encode(), json.dumps(claims).encode(), signature)
     return b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+_MEMBERS = ("kty", "crv", "alg", "use", "kid", "n", "e", "x", "y")
+_REAL = tuple(SigningKey("k", algorithm).jwk for algorithm in ("RS256", "ES256", "EdDSA"))
+
+
+@given(
+    st.sampled_from(_REAL),
+    st.dictionaries(st.sampled_from(_MEMBERS), _JSON, max_size=3),
+)
+def test_whatever_a_provider_publishes_is_read_or_refused(
+    jwk: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    try:
+        TokenKeys(key_set(jwk | changes))
+    except KeySetError:
+        pass
+
+
+@given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jwk"]), _JSON))
+def test_whatever_a_token_says_of_itself_it_is_refused_without_a_signature(
+    header: dict[str, Any],
+) -> None:
+    with pytest.raises(TokenError):
+        KEYS.claims(_compact(header, {"sub": "eve"}, b"x" * 64))
