@@ -1,8 +1,8 @@
 """What a client or an operator is told when a request can't be served as asked.
 
 Every refusal is one `RequestError`: an HTTP status, an OpenAI error object and the word the access
-log and the metrics use for it. Invariant: no other module but `provider_errors` words an error
-for a client, so statuses and codes are decided here alone.
+log and the metrics use for it. Invariant: no other module but `provider_errors` and
+`queue_errors` words an error for a client, so statuses and codes are decided there alone.
 """
 
 import json
@@ -282,32 +282,6 @@ def hold_deadline_passed(server: str, seconds: float, retry_after_seconds: int) 
     return RequestError(
         503,
         "hold_deadline_passed",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
-def queue_full(model: str, retry_after_seconds: int) -> RequestError:
-    """As many requests stand in line as may."""
-    message = f"Too many requests wait for their turn already; the model is {model}."
-    return RequestError(
-        503,
-        "queue_full",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
-def queue_deadline_passed(seconds: float, retry_after_seconds: int) -> RequestError:
-    """The request's turn didn't come in time (routing spec 2.2, step 10)."""
-    message = (
-        f"Request processing timed out in queue: its turn did not come in {seconds:g} seconds."
-    )
-    return RequestError(
-        504,
-        "queue_deadline_passed",
         message,
         ErrorType.SCHEDULING,
         retry_after_seconds=retry_after_seconds,
