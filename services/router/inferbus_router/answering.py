@@ -9,7 +9,6 @@ from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.errors import (
     RequestError,
-    hold_deadline_passed,
     stream_broken,
 )
 from inferbus_router.fallback import Fallback, FallingBack

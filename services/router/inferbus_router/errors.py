@@ -264,30 +264,6 @@ def no_schedulable_endpoint(
     )
 
 
-def hold_queue_full(server: str, retry_after_seconds: int) -> RequestError:
-    """The model is starting and as many requests wait for it as may."""
-    message = f"The model server {server} is starting and too many requests wait for it already."
-    return RequestError(
-        503,
-        "hold_queue_full",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
-def hold_deadline_passed(server: str, seconds: float, retry_after_seconds: int) -> RequestError:
-    """The model didn't start in time."""
-    message = f"The model server {server} had no ready endpoint within {seconds:g} seconds."
-    return RequestError(
-        503,
-        "hold_deadline_passed",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
 def version_not_supported(version: str) -> RequestError:
     """Another protocol version than HTTP/1.0 and HTTP/1.1."""
     message = f"HTTP/{version} is not supported; use HTTP/1.1."
