@@ -1,14 +1,25 @@
 """External providers: what routers get of them, and what is said about them (routing spec 1.3)."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from publisher_builders import NETWORKING, Document, World, document, route, route_key, server
+from publisher_platform import platform
 
 from inferbus_contracts.admission.admit import admit
 from inferbus_contracts.errors import ProblemsError
-from inferbus_contracts.events.route import EndpointEntry, ProviderEntry, ServerEntry
+from inferbus_contracts.events.route import (
+    EndpointEntry,
+    ProviderEntry,
+    RouteAcknowledged,
+    ServerEntry,
+)
 from inferbus_contracts.keys import ObjectKey
+from inferbus_contracts.services import Service
+from inferbus_router.adapters_bus import Sayings
+from tests.support.eventually import eventually
+from tests.support.nats import NatsServer
 
 KEY = ObjectKey("ExternalModelProvider", "ns", "hub")
 ROUTER, OTHER = ObjectKey("Router", "", "r-1"), ObjectKey("Router", "", "r-2")
@@ -138,3 +149,28 @@ def test_a_provider_without_a_secret_needs_none() -> None:
 def test_t101_a_route_with_adapters_stays_inside_the_fleet() -> None:
     with pytest.raises(ProblemsError, match="lora routes must target modelServerName"):
         admit(route("r", outside(), loraAdapters=["a"]))
+
+
+async def test_t100_what_a_router_says_becomes_the_providers_conditions(
+    nats_server: NatsServer,
+) -> None:
+    async with (
+        platform(nats_server) as world,
+        world.publisher(),
+        nats_server.bus(Service.ROUTER) as bus,
+    ):
+        await world.apply(provider(auth=secret()))
+        await eventually(lambda: KEY in world.router.held)
+        sayings = Sayings(bus, "r-1")
+        telling = asyncio.ensure_future(sayings.run())
+        sayings.without_credential([KEY])
+        last = world.router.messages[-1][1]
+        sayings.acknowledge(
+            RouteAcknowledged(revision=last.revision, table_digest=last.table_digest, lag_ms=1), 1
+        )
+        lacking = {"Ready": "CredentialNotFound", "CredentialsResolved": "CredentialNotFound"}
+        await eventually(lambda: world.conditions(KEY) == lacking)
+        sayings.without_credential([])
+        resolved = {"Ready": "Ready", "CredentialsResolved": "CredentialResolved"}
+        await eventually(lambda: world.conditions(KEY) == resolved)
+        telling.cancel()

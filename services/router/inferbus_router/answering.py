@@ -9,11 +9,11 @@ from inferbus_router.account import Account
 from inferbus_router.attempts import Attempts
 from inferbus_router.errors import (
     RequestError,
-    hold_deadline_passed,
     stream_broken,
 )
 from inferbus_router.fallback import Fallback, FallingBack
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, TOO_MANY_REQUESTS, Failure
+from inferbus_router.queue_errors import hold_deadline_passed
 from inferbus_router.queue_ticket import Ticket
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request

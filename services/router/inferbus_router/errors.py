@@ -1,8 +1,8 @@
 """What a client or an operator is told when a request can't be served as asked.
 
 Every refusal is one `RequestError`: an HTTP status, an OpenAI error object and the word the access
-log and the metrics use for it. Invariant: no other module but `provider_errors` words an error
-for a client, so statuses and codes are decided here alone.
+log and the metrics use for it. Invariant: no other module but `provider_errors` and
+`queue_errors` words an error for a client, so statuses and codes are decided there alone.
 """
 
 import json
@@ -269,56 +269,6 @@ def no_eligible_backend(route: str) -> RequestError:
     """An HTTPRoute takes the request and leads to no pool (routing spec 2.2, step 12c)."""
     message = f"matched HTTPRoute {route} has no eligible InferencePool backend"
     return RequestError(503, "no_eligible_backend", message, ErrorType.POOL_SELECTION)
-
-
-def hold_queue_full(server: str, retry_after_seconds: int) -> RequestError:
-    """The model is starting and as many requests wait for it as may."""
-    message = f"The model server {server} is starting and too many requests wait for it already."
-    return RequestError(
-        503,
-        "hold_queue_full",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
-def hold_deadline_passed(server: str, seconds: float, retry_after_seconds: int) -> RequestError:
-    """The model didn't start in time."""
-    message = f"The model server {server} had no ready endpoint within {seconds:g} seconds."
-    return RequestError(
-        503,
-        "hold_deadline_passed",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
-def queue_full(model: str, retry_after_seconds: int) -> RequestError:
-    """As many requests stand in line as may."""
-    message = f"Too many requests wait for their turn already; the model is {model}."
-    return RequestError(
-        503,
-        "queue_full",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
-def queue_deadline_passed(seconds: float, retry_after_seconds: int) -> RequestError:
-    """The request's turn didn't come in time (routing spec 2.2, step 10)."""
-    message = (
-        f"Request processing timed out in queue: its turn did not come in {seconds:g} seconds."
-    )
-    return RequestError(
-        504,
-        "queue_deadline_passed",
-        message,
-        ErrorType.SCHEDULING,
-        retry_after_seconds=retry_after_seconds,
-    )
 
 
 def version_not_supported(version: str) -> RequestError:

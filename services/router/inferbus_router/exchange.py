@@ -10,12 +10,13 @@ from inferbus_router.answering import Answering
 from inferbus_router.attempts import Attempts
 from inferbus_router.body import RequestBody
 from inferbus_router.endpoint import Endpoint
-from inferbus_router.errors import RequestError, hold_queue_full
+from inferbus_router.errors import RequestError
 from inferbus_router.fallback import Fallback
 from inferbus_router.fleet import ServerState
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.provider_request import provider_request
+from inferbus_router.queue_errors import hold_queue_full
 from inferbus_router.queue_ticket import Ticket
 from inferbus_router.sessions import session_of
 from inferbus_router.shared_limits import Answer

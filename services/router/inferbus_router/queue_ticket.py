@@ -9,10 +9,11 @@ from typing import Protocol
 from inferbus_router.account import Account
 from inferbus_router.body import RequestBody
 from inferbus_router.endpoint import Endpoint
-from inferbus_router.errors import RequestError, queue_deadline_passed, queue_full
+from inferbus_router.errors import RequestError
 from inferbus_router.fleet import Fleet, ServerState
 from inferbus_router.gateway_matching import Arrival, match_arrival
 from inferbus_router.policy_queue import Applicant, Usage
+from inferbus_router.queue_errors import queue_deadline_passed, queue_full
 from inferbus_router.queues import Queues
 from inferbus_router.request import Request
 from inferbus_router.sessions import header_value

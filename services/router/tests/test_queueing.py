@@ -104,6 +104,19 @@ async def test_rt_25_who_asks_for_little_is_not_behind_who_asks_for_much(
     await router.settled()
 
 
+@pytest.mark.parametrize("settings", [fairness(), boost()])
+async def test_t011_a_model_that_nobody_serves_has_no_line(
+    start_router_under_test: StartRouter, settings: QueueSettings
+) -> None:
+    router = await start_router_under_test(queues=settings)
+    response = await (await router.client()).post(chat("nope"))
+
+    assert (response.status, response.error) == (404, "model_not_found")
+    queues = router.running.router.state.queues
+    assert queues is not None
+    assert not queues.lines
+
+
 async def test_t080_a_turn_that_never_comes(
     start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
