@@ -34,6 +34,11 @@ class Turn:
         return found
 
     @property
+    def connection(self) -> object:
+        """The same for all requests of one connection, and for no other."""
+        return self._writer
+
+    @property
     def json(self) -> Any:
         """The request's body, parsed."""
         return json.loads(self.body)

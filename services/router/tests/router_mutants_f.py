@@ -39,8 +39,8 @@ MUTANTS = (
     Mutant(
         "RT_25",
         "policy_room",
-        "        return running < self.most and ",
-        "        return False and ",
+        "        if running >= self.most:\n",
+        "        if True:\n",
     ),
     Mutant(
         "RT_26",

@@ -183,15 +183,17 @@ async def test_an_endpoint_that_is_gone_is_asked_no_more(start_fleet: StartFleet
 async def test_a_kept_connection_that_the_engine_has_closed_is_no_failure(
     start_fleet: StartFleet,
 ) -> None:
-    async def closes_every_second_time(turn: Turn) -> None:
-        if len(fleet.engines[0].turns) % 2:
-            await engine(waiting(1))(turn)
-        else:
-            turn.close()
+    known: list[object] = []
 
-    fleet = await start_fleet(LEAST_REQUEST, engine(waiting(1)))
-    fleet.engines[0].script = closes_every_second_time
-    await eventually(lambda: len(fleet.engines[0].turns) > 6)
+    async def answers_once(turn: Turn) -> None:
+        if turn.connection in known:
+            turn.close()
+        else:
+            known.append(turn.connection)
+            await engine(waiting(1))(turn)
+
+    fleet = await start_fleet(LEAST_REQUEST, answers_once)
+    await eventually(lambda: len(known) > 3)
 
     assert fleet.router.running.operations.configuration.scheduling.polling.failures == 0
 

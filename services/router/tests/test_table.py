@@ -189,7 +189,7 @@ def test_however_a_table_came_about_it_is_the_table_of_its_parts(steps: list[Ste
     fleet: Fleet[EndpointLoad] = Fleet(lambda entry, protocol: EndpointLoad(entry.pod))
     for revision, step in enumerate(steps, 1):
         table = table.with_parts(difference(held, step, revision))
-        fleet.sync(table)
+        fleet.sync(table, 0)
         held = step
         fresh = RoutingTable().with_parts(published(step))
         assert shape(table) == shape(fresh)
