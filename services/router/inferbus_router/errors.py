@@ -1,7 +1,7 @@
 """What a client or an operator is told when a request can't be served as asked.
 
 Every refusal is one `RequestError`: an HTTP status, an OpenAI error object and the word the access
-log and the metrics use for it. Invariant: no other module but `provider_errors` and
+log and the metrics use for it. Invariant: no other module but `http_errors`, `provider_errors` and
 `queue_errors` words an error for a client, so statuses and codes are decided there alone.
 """
 
@@ -98,12 +98,6 @@ def _kind(status: int) -> str:
     return "invalid_request_error" if status < 500 else "server_error"
 
 
-def malformed_request(detail: str) -> RequestError:
-    """The bytes aren't HTTP/1.1 that can be understood in one way only (RFC 9112)."""
-    message = f"The HTTP request is malformed: {detail}."
-    return RequestError(400, "malformed_request", message, ErrorType.REQUEST_PARSING)
-
-
 def invalid_json(detail: str) -> RequestError:
     """The body isn't exactly one JSON object."""
     message = f"The request body is not valid: {detail}."
@@ -180,30 +174,6 @@ def method_not_allowed(method: str, path: str, allowed: bytes) -> RequestError:
     )
 
 
-def request_timeout(what: str, seconds: float) -> RequestError:
-    """The client took too long to send its request."""
-    message = f"The {what} of the request did not arrive within {seconds:g} seconds."
-    return RequestError(408, "request_timeout", message, ErrorType.REQUEST_PARSING)
-
-
-def body_too_large(limit_bytes: int) -> RequestError:
-    """The body is longer than the limit."""
-    message = f"The request body is larger than {limit_bytes} bytes, the limit of this router."
-    return RequestError(413, "request_too_large", message, ErrorType.REQUEST_PARSING)
-
-
-def unsupported_encoding(encoding: str) -> RequestError:
-    """A compressed body can't be read, and so not routed."""
-    message = f"The content encoding {encoding!r} is not supported; send the body uncompressed."
-    return RequestError(415, "unsupported_encoding", message, ErrorType.REQUEST_PARSING)
-
-
-def expectation_failed(expectation: str) -> RequestError:
-    """An expectation other than 100-continue (RFC 9110, 10.1.1)."""
-    message = f"The expectation {expectation!r} is not supported; only 100-continue is."
-    return RequestError(417, "expectation_failed", message, ErrorType.REQUEST_PARSING)
-
-
 def rate_limited(
     side: ErrorType, limit: int, unit_seconds: int, wait_ms: int | None
 ) -> RequestError:
@@ -216,24 +186,6 @@ def rate_limited(
     seconds = max(1, -(-wait_ms // 1000))
     message = f"{reason}; retry in {seconds} s."
     return RequestError(429, "rate_limit_exceeded", message, side, retry_after_seconds=seconds)
-
-
-def headers_too_large(limit_bytes: int) -> RequestError:
-    """The request line and headers are longer than the limit (RFC 6585)."""
-    message = f"The request headers are larger than {limit_bytes} bytes, the limit of this router."
-    return RequestError(431, "headers_too_large", message, ErrorType.REQUEST_PARSING)
-
-
-def framing_too_large(limit_bytes: int) -> RequestError:
-    """What stands between and behind the chunks of a body is longer than headers may be."""
-    message = f"The request's chunk extensions and trailers are larger than {limit_bytes} bytes."
-    return RequestError(431, "headers_too_large", message, ErrorType.REQUEST_PARSING)
-
-
-def unsupported_transfer_coding(coding: str) -> RequestError:
-    """A transfer coding other than chunked (RFC 9112, 6.1)."""
-    message = f"The transfer coding {coding!r} is not supported; only chunked is."
-    return RequestError(501, "unsupported_transfer_coding", message, ErrorType.REQUEST_PARSING)
 
 
 def no_ready_endpoint(server: str, retry_after_seconds: int) -> RequestError:
@@ -269,12 +221,6 @@ def no_eligible_backend(route: str) -> RequestError:
     """An HTTPRoute takes the request and leads to no pool (routing spec 2.2, step 12c)."""
     message = f"matched HTTPRoute {route} has no eligible InferencePool backend"
     return RequestError(503, "no_eligible_backend", message, ErrorType.POOL_SELECTION)
-
-
-def version_not_supported(version: str) -> RequestError:
-    """Another protocol version than HTTP/1.0 and HTTP/1.1."""
-    message = f"HTTP/{version} is not supported; use HTTP/1.1."
-    return RequestError(505, "version_not_supported", message, ErrorType.REQUEST_PARSING)
 
 
 def bad_gateway(detail: str) -> RequestError:

@@ -9,20 +9,20 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from inferbus_router.errors import (
-    RequestError,
-    expectation_failed,
-    malformed_request,
-    unsupported_encoding,
-    unsupported_transfer_coding,
-    version_not_supported,
-)
+from inferbus_router.errors import RequestError
 from inferbus_router.heads import (
     HOP_BY_HOP,
     LINE_END,
     cutter,
     header_lines,
     without_headers,
+)
+from inferbus_router.http_errors import (
+    expectation_failed,
+    malformed_request,
+    unsupported_encoding,
+    unsupported_transfer_coding,
+    version_not_supported,
 )
 from inferbus_router.policy_trace_context import Trace
 

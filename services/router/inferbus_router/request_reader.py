@@ -8,15 +8,14 @@ nothing more is read, because nobody can know where the next request would begin
 
 import httptools
 
-from inferbus_router.errors import (
-    RequestError,
+from inferbus_router.errors import RequestError, method_not_allowed
+from inferbus_router.heads import HEAD_END, LINE_END, HeadMemory
+from inferbus_router.http_errors import (
     body_too_large,
     framing_too_large,
     headers_too_large,
     malformed_request,
-    method_not_allowed,
 )
-from inferbus_router.heads import HEAD_END, LINE_END, HeadMemory
 from inferbus_router.request import Request, RequestHead, read_head
 
 IDLE, HEAD, BODY = range(3)

@@ -9,7 +9,8 @@ a connection is being served; later ones that were sent ahead wait, and reading 
 import asyncio
 from typing import Protocol, cast
 
-from inferbus_router.errors import RequestError, request_timeout
+from inferbus_router.errors import RequestError
+from inferbus_router.http_errors import request_timeout
 from inferbus_router.http_messages import CONTINUE, Page, error_page
 from inferbus_router.request import Request, RequestIds
 from inferbus_router.request_reader import BODY, HEAD, IDLE, RequestReader
