@@ -75,7 +75,8 @@ class Ask:
     def look_up(self, prefixes: PrefixIndex[Any]) -> None:
         """Find out who holds the prompt's beginning."""
         depths, is_all = prefixes.depths(self.blocks)
-        self.cached = {holder: self.tokens_of(depth) for holder, depth in depths.items()}
+        tokens, ends, size = self.prompt_tokens, self._ends, self._size
+        self.cached = {holder: tokens * ends[depth - 1] // size for holder, depth in depths.items()}
         self._incomplete = None if is_all else prefixes
 
     def complete(self, holders: Iterable[Any]) -> None:

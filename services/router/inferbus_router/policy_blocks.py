@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from xxhash import xxh3_64_intdigest
 
-LEAST_BLOCK_BYTES = 256
+LEAST_BLOCK_BYTES = 512
 GROWTH = 32
 """A block is at most that part of what precedes it."""
 _LONGEST_PROMPT_BYTES = 1 << 28

@@ -16,7 +16,7 @@ RUNNING_REQUEST_TOKENS = 64
 """What one running request weighs beside waiting prompt tokens: decoding steps that prefill
 shares.
 """
-ALIKE_TOKENS = 128
+ALIKE_TOKENS = 64
 """Predictions that differ by no more than these take are alike: routers that see the same, and
 can't see each other's last choice, then take different ones.
 """

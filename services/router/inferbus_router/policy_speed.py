@@ -15,8 +15,12 @@ LEAST_TOKENS = 128
 """Shorter prompts tell of overhead, not of speed."""
 _MOST_FACTOR = 4.0
 """A prompt that took longer, or shorter, by more than that counts as by that much."""
-_DEFAULT_TOKENS = 1_000
-"""What the default weighs beside what was seen."""
+_DEFAULT_TOKENS = 100
+"""What the default weighs beside what was seen: next to nothing."""
+_LEAST_PROMPTS = 8
+"""One endpoint is thought to be like the others until it has processed so many: the first to be
+measured would otherwise be compared with nothing but a guess.
+"""
 _FLEET_MEMORY_TOKENS = 1_000_000
 """What was seen is halved beyond that many tokens."""
 _OWN_MEMORY_PROMPTS = 128
@@ -65,14 +69,15 @@ class Slowness:
         """The endpoint processed a prompt of that many tokens, and nothing else, in that time."""
         if tokens < LEAST_TOKENS:
             return
-        self._expected_ms += tokens * fleet.ms_per_token
         self._took_ms += fleet.learn(tokens, took_ms)
+        self._expected_ms += tokens * fleet.ms_per_token
         self._prompts += 1
         if self._prompts > _OWN_MEMORY_PROMPTS:
             self._prompts //= 2
             self._expected_ms /= 2
             self._took_ms /= 2
-        self.factor = _beyond_chance(self._took_ms / self._expected_ms, self._prompts)
+        if self._prompts >= _LEAST_PROMPTS:
+            self.factor = _beyond_chance(self._took_ms / self._expected_ms, self._prompts)
 
 
 def _beyond_chance(factor: float, prompts: int) -> float:

@@ -28,9 +28,9 @@ MUTANTS = (
     ),
     Mutant(
         "RT_13",
-        "policy_load",
-        "return self.fleet_speed.ms_per_token * self.slowness.factor",
-        "return self.fleet_speed.ms_per_token",
+        "policy_choice",
+        "    ms_per_token = load.fleet_speed.ms_per_token * load.slowness.factor\n",
+        "    ms_per_token = load.fleet_speed.ms_per_token\n",
     ),
     Mutant(
         "RT_14",

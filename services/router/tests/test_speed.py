@@ -37,6 +37,14 @@ def test_chance_makes_no_endpoint_slow() -> None:
     assert {each.factor for each in alike} == {1.0}
 
 
+def test_the_first_that_is_measured_is_not_taken_for_fast() -> None:
+    fleet, first, unmeasured = FleetSpeed(), Slowness(), Slowness()
+    for _ in range(3):
+        first.learn(2000, 2, fleet)
+
+    assert first.factor == unmeasured.factor
+
+
 def test_rt_13_one_that_is_slow_is_known_as_slow_and_changes_nothing_about_the_others() -> None:
     chance, fleet = Random(5), FleetSpeed()
     alike = [Slowness() for _ in range(7)]
