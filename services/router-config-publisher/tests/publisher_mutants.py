@@ -5,7 +5,7 @@ from tests.support.mutants import Mutant
 MUTANTS = (
     Mutant(
         "RT_28",
-        "policy_http_routes",
+        "policy_http_rules",
         'if one.type != "URLRewrite" or one.url_rewrite is None:',
         'if one.type == "":',
     ),
