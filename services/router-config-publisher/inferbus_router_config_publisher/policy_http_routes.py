@@ -1,7 +1,6 @@
 """Gateways and HTTPRoutes as routers need them.
 
-Invariant: a route is attached only to listeners that take it; a request is never served as if it
-stood there differently (Gateway API v1; routing spec 2.7 with defect 28).
+Invariant: a route is attached only to listeners that take it (Gateway API v1; routing spec 2.7).
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from inferbus_contracts.resources.gateway_api import (
     HTTPRoute,
 )
 from inferbus_contracts.resources.networking import ParentReference
-from inferbus_router_config_publisher.policy_http_rules import HttpRules
+from inferbus_router_config_publisher.policy_http_rules import ReadHttpRules
 
 OUR_CLASSES = frozenset({"kthena-router", "inferbus"})
 """Classes of Gateways that the routers are: the reference's name, and the platform's own."""
@@ -105,7 +104,7 @@ def parent_fault(reference: ParentReference, namespace: str, find: FindGateway) 
 
 def http_route_view(route: HTTPRoute, namespace: str, find: FindGateway) -> HttpRouteView:
     """Read an HTTPRoute; `find` gives the Gateways."""
-    read = HttpRules(namespace)
+    read = ReadHttpRules(namespace)
     rules = [
         entry for place, rule in enumerate(route.spec.rules) for entry in read.rule(place, rule)
     ]

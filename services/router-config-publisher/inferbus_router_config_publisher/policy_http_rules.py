@@ -1,7 +1,7 @@
 """The rules of an HTTPRoute as routers need them.
 
-Invariant: what of a rule can't be done as it says is left out and named (Gateway API v1; routing
-spec 2.7 with defect 28).
+Invariant: what of a rule can't be done as it says is left out and named: a request is never served
+as if it stood there differently (Gateway API v1; routing spec 2.7 with defect 28).
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from inferbus_contracts.resources.gateway_api import (
 
 
 @dataclass
-class HttpRules:
+class ReadHttpRules:
     """Rules that were read, and what is to be said about them."""
 
     namespace: str

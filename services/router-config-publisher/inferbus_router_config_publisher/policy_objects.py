@@ -3,6 +3,7 @@
 Invariant: an object that can't be read is kept as such, and never hides another.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -38,30 +39,40 @@ def read_object(
     key: ObjectKey, fact: SpecChanged, model: type[ResourceT]
 ) -> Stored[ResourceT] | None:
     """The object in a fact; None when it was deleted."""
-    if fact.deleted:
-        return None
-    resource, fault = None, ""
-    try:
-        decoded = decode(KINDS[key.kind].model, fact.object)
+
+    def read() -> tuple[ResourceT | None, str]:
+        try:
+            decoded = decode(KINDS[key.kind].model, fact.object)
+        except ProblemsError as error:
+            return None, "; ".join(sentence(problem) for problem in error.problems)
         assert isinstance(decoded, model)
-        resource = decoded
-    except ProblemsError as error:
-        fault = "; ".join(sentence(problem) for problem in error.problems)
-    return Stored(key=key, uid=fact.uid, generation=fact.generation, resource=resource, fault=fault)
+        return decoded, ""
+
+    return _stored(key, fact, read)
 
 
 def read_foreign(
     key: ObjectKey, fact: SpecChanged, model: type[ResourceT]
 ) -> Stored[ResourceT] | None:
     """The same for a kind of others, of which only the fields that are used are read."""
+
+    def read() -> tuple[ResourceT | None, str]:
+        try:
+            return model.model_validate(fact.object), ""
+        except ValidationError as error:
+            wrong = ((".".join(map(str, one["loc"])), one["msg"]) for one in error.errors())
+            return None, "; ".join(f"{place}: {message}" for place, message in wrong)
+
+    return _stored(key, fact, read)
+
+
+def _stored(
+    key: ObjectKey, fact: SpecChanged, read: Callable[[], tuple[ResourceT | None, str]]
+) -> Stored[ResourceT] | None:
+    """`read` gives the resource, or why there is none."""
     if fact.deleted:
         return None
-    resource, fault = None, ""
-    try:
-        resource = model.model_validate(fact.object)
-    except ValidationError as error:
-        wrong = ((".".join(map(str, one["loc"])), one["msg"]) for one in error.errors())
-        fault = "; ".join(f"{place}: {message}" for place, message in wrong)
+    resource, fault = read()
     return Stored(key=key, uid=fact.uid, generation=fact.generation, resource=resource, fault=fault)
 
 

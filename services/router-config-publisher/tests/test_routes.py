@@ -218,7 +218,7 @@ def test_a_target_without_weight_makes_no_rule_ready() -> None:
     assert world.condition(route_key(), "Ready")[0] == "False"
 
 
-def test_parent_references_are_ignored_with_a_word() -> None:
+def test_a_parent_that_is_not_there_is_told() -> None:
     world = World(route(parentRefs=[{"name": "gateway"}]), server())
     assert world.route().rules
     status, _, message = world.condition(route_key(), "Accepted")

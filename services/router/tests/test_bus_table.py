@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 from nats.aio.msg import Msg
@@ -47,6 +48,12 @@ class Publisher:
                 self._number += 1
                 await self._bus.publish(self._bus.event(data, key, id=f"part-{self._number}"))
 
+    async def publish_nonsense(self) -> None:
+        """Something under the key of a part that no version understands."""
+        part = published(ENTRIES)[0][1]
+        message = self._bus.event(part, route_key("broken"), id="broken")
+        await self._bus.publish(replace(message, body=b'{"revision": "?"}'))
+
 
 @contextlib.asynccontextmanager
 async def following(nats: NatsServer, name: str = "router-1") -> AsyncIterator[Sink]:
@@ -66,37 +73,40 @@ async def following(nats: NatsServer, name: str = "router-1") -> AsyncIterator[S
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_a_router_has_the_table_and_then_every_change(nats_server: NatsServer) -> None:
-    await nats_server.provision()
-    async with nats_server.bus(Service.ROUTER_CONFIG_PUBLISHER) as bus:
+@contextlib.asynccontextmanager
+async def a_router_with_the_table(nats: NatsServer) -> AsyncIterator[tuple[Publisher, Sink]]:
+    """A publisher that has published `ENTRIES`, and a router that serves by them."""
+    await nats.provision()
+    async with nats.bus(Service.ROUTER_CONFIG_PUBLISHER) as bus:
         publisher = Publisher(bus)
         await publisher.publish(ENTRIES)
-        async with following(nats_server) as sink:
+        async with following(nats) as sink:
             await eventually(lambda: sink.ready)
-            assert sink.table.is_complete
-            changed = {**ENTRIES, server_key("ms"): server(endpoint(2))}
-            await publisher.publish(changed, server_key("ms"))
-            await eventually(lambda: sink.table.revision == 2)
-            assert sink.table.is_complete
+            yield publisher, sink
+
+
+async def test_a_router_has_the_table_and_then_every_change(nats_server: NatsServer) -> None:
+    async with a_router_with_the_table(nats_server) as (publisher, sink):
+        assert sink.table.is_complete
+        await publisher.publish(
+            {**ENTRIES, server_key("ms"): server(endpoint(2))}, server_key("ms")
+        )
+        await eventually(lambda: sink.table.revision == 2)
+        assert sink.table.is_complete
 
 
 async def test_a_killed_bus_leaves_the_table_and_brings_what_was_missed(
     nats_server: NatsServer,
 ) -> None:
-    await nats_server.provision()
-    async with nats_server.bus(Service.ROUTER_CONFIG_PUBLISHER) as bus:
-        publisher = Publisher(bus)
-        await publisher.publish(ENTRIES)
-        async with following(nats_server) as sink:
-            await eventually(lambda: sink.ready)
-            for port in (2, 3):
-                nats_server.kill()
-                assert sink.table.is_complete
-                nats_server.start()
-                changed = {**ENTRIES, server_key("ms"): server(endpoint(port))}
-                await publisher.publish(changed, server_key("ms"))
-                await eventually(lambda: sink.table.revision == publisher.revision, 30)
-                assert sink.table.is_complete
+    async with a_router_with_the_table(nats_server) as (publisher, sink):
+        for port in (2, 3):
+            nats_server.kill()
+            assert sink.table.is_complete
+            nats_server.start()
+            changed = {**ENTRIES, server_key("ms"): server(endpoint(port))}
+            await publisher.publish(changed, server_key("ms"))
+            await eventually(lambda: sink.table.revision == publisher.revision, 30)
+            assert sink.table.is_complete
 
 
 async def test_a_log_that_is_made_anew_replaces_the_table_when_it_is_whole(
@@ -128,21 +138,15 @@ async def test_a_log_that_is_made_anew_replaces_the_table_when_it_is_whole(
 
 
 async def test_a_purged_log_leaves_the_table(nats_server: NatsServer) -> None:
-    await nats_server.provision()
     async with (
-        nats_server.bus(Service.ROUTER_CONFIG_PUBLISHER) as bus,
+        a_router_with_the_table(nats_server) as (publisher, sink),
         nats_server.connection() as admin,
     ):
-        publisher = Publisher(bus)
-        await publisher.publish(ENTRIES)
-        async with following(nats_server) as sink:
-            await eventually(lambda: sink.ready)
-            await api(admin, "STREAM.PURGE.ROUTES")
-            more = {**ENTRIES, server_key("x"): server()}
-            await publisher.publish(more, server_key("x"))
-            await eventually(lambda: sink.table.revision == 2)
-            assert sink.table.is_complete
-            assert len(sink.table.servers) == 2
+        await api(admin, "STREAM.PURGE.ROUTES")
+        await publisher.publish({**ENTRIES, server_key("x"): server()}, server_key("x"))
+        await eventually(lambda: sink.table.revision == 2)
+        assert sink.table.is_complete
+        assert len(sink.table.servers) == 2
 
 
 async def test_acknowledgements_are_few_and_tell_what_is_served(
@@ -180,18 +184,12 @@ async def test_acknowledgements_are_few_and_tell_what_is_served(
 
 
 async def test_a_part_that_can_not_be_read_hides_no_other(nats_server: NatsServer) -> None:
-    await nats_server.provision()
-    async with nats_server.bus(Service.ROUTER_CONFIG_PUBLISHER) as bus:
-        publisher = Publisher(bus)
-        await publisher.publish(ENTRIES)
-        async with following(nats_server) as sink:
-            await eventually(lambda: sink.ready)
-            good = bus.event(published(ENTRIES, 9)[0][1], route_key("broken"), id="broken")
-            await bus.publish(type(good)(good.subject, b'{"revision": "?"}', good.headers))
-            changed = {**ENTRIES, server_key("ms"): server(endpoint(2))}
-            await publisher.publish(changed, server_key("ms"))
-            await eventually(lambda: sink.table.revision == 2)
-            assert sink.table.is_complete
+    async with a_router_with_the_table(nats_server) as (publisher, sink):
+        await publisher.publish_nonsense()
+        changed = {**ENTRIES, server_key("ms"): server(endpoint(2))}
+        await publisher.publish(changed, server_key("ms"))
+        await eventually(lambda: sink.table.revision == 2)
+        assert sink.table.is_complete
 
 
 async def test_a_message_that_is_lost_on_its_way_is_asked_for_again(
