@@ -90,6 +90,11 @@ class ServerEntry(EventData):
     retry_attempts: int = 0
     retry_interval_ms: int = 100
     kv_connector: str | None = None
+    """As declared; None: by the engine."""
+    prefill_min_tokens: int | None = Field(default=None, ge=0)
+    """Requests with a shorter prompt go to a decode endpoint alone; None: none do."""
+    bootstrap_port: int | None = Field(default=None, ge=1, le=65535)
+    """Where prefill and decode of SGLang meet; None: where the decode engine expects it."""
     endpoints: list[EndpointEntry] = Field(default_factory=list)
 
 

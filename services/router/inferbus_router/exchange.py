@@ -28,6 +28,7 @@ from inferbus_router.fleet import ServerState
 from inferbus_router.http_messages import error_page
 from inferbus_router.policy_hold import Waiting
 from inferbus_router.policy_retry import RETRYABLE_STATUSES, Failure
+from inferbus_router.prefill_decode import way_of
 from inferbus_router.record import CLIENT_CLOSED, Destination
 from inferbus_router.relay import Relay, ResponseHead
 from inferbus_router.request import Request
@@ -104,7 +105,9 @@ class Exchange:
             payload = body.with_changes(plan.renamed, include_usage=True)
         elif plan.renamed is not None:
             payload = body.with_changes(plan.renamed, include_usage=False)
-        attempts = Attempts(router, self, account, self._request, plan, payload)
+        request = self._request
+        way = Attempts if state.pairs is None else way_of(state, request, account.prompt_tokens)
+        attempts = way(router, self, account, request, plan, payload)
         self._attempts = attempts
         self._count(plan.first_byte_deadlines, now_ms)
         attempts.start(now_ms)

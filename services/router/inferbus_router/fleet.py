@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
+from inferbus_router.pairs import pairs_of
 from inferbus_router.policy_choice import EndpointLoad, choose
 from inferbus_router.policy_weights import SmoothWeights
 from inferbus_router.table import Route, RoutingTable, Rule, Server
@@ -26,12 +27,14 @@ class ServerState(Generic[EndpointT]):
         """`endpoints` are the server's, in their order."""
         self.server = server
         self.endpoints = endpoints
-        self.candidates = tuple(
-            endpoint
-            for entry, endpoint in zip(server.endpoints, endpoints, strict=True)
-            if entry.ready and not entry.draining and entry.role != "prefill"
+        known = tuple(zip(server.endpoints, endpoints, strict=True))
+        self.pairs = pairs_of(known)
+        self.candidates = (
+            tuple(each for entry, each in known if entry.ready and not entry.draining)
+            if self.pairs is None
+            else self.pairs.decodes
         )
-        """Ready, not draining; prefill endpoints take no requests of their own."""
+        """Ready, not draining; of endpoints with roles the decode ones that have a partner."""
         self._turn = 0
 
     def choose(self, tried: Collection[EndpointT], now_ms: int) -> EndpointT | None:

@@ -50,6 +50,8 @@ class RequestRecord:
     """As the client named it, whether there is such a model or not."""
     destination = NOWHERE
     pod = ""
+    prefill_pod = ""
+    """Where another endpoint computed the prompt."""
     upstream_status = 0
     attempts = 0
 

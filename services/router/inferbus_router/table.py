@@ -19,6 +19,7 @@ from inferbus_contracts.events.route import (
 )
 from inferbus_contracts.keys import ObjectKey
 from inferbus_router.matching import Conditions, compile_conditions
+from inferbus_router.policy_connectors import Disaggregation, disaggregation_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +66,7 @@ class Server:
     retry_attempts: int
     retry_interval_ms: int
     endpoints: tuple[EndpointEntry, ...]
+    disaggregation: Disaggregation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,4 +199,5 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         retry_attempts=entry.retry_attempts,
         retry_interval_ms=entry.retry_interval_ms,
         endpoints=tuple(entry.endpoints),
+        disaggregation=disaggregation_of(entry),
     )

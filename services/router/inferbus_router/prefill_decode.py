@@ -1,0 +1,236 @@
+"""The way of one request to a pair of endpoints: prefill computes the prompt, decode the answer.
+
+To its exchange it is what `Attempts` is. The exchange hears decode's response as if there were
+nothing else, and prefill's only where that is an answer for the client. Invariant: nothing is sent
+again once a byte of a response went to the client; when an attempt is over, so are both of its
+legs; a verdict is given only on an endpoint that had the request.
+"""
+
+from random import getrandbits
+
+from inferbus_router.attempts import Attempts
+from inferbus_router.endpoint import Endpoint
+from inferbus_router.errors import no_ready_pair
+from inferbus_router.fleet import ServerState
+from inferbus_router.leg import Leg
+from inferbus_router.pairs import Pair
+from inferbus_router.policy_connectors import (
+    MOST_TRANSFER_BYTES,
+    Bodies,
+    Disaggregation,
+    Room,
+    bodies_of,
+    transfer_in,
+    with_transfer,
+)
+from inferbus_router.policy_retry import Failure
+from inferbus_router.relay import ResponseHead
+from inferbus_router.request import Request
+from inferbus_router.traffic import Phase
+from inferbus_router.upstream_request import upstream_request
+
+_GENERATING = frozenset(
+    {"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"}
+)
+"""Where there is something to decode."""
+_NO_STATUS = 500
+"""The metrics' status of a phase that ended without a response (routing spec 6.6)."""
+_ROOM_BITS = 63
+
+
+def way_of(state: ServerState[Endpoint], request: Request, prompt_tokens: int) -> type[Attempts]:
+    """How a request for a model server with pairs is served: by a pair, or by a decode endpoint
+    alone where its prompt is short or nothing is generated.
+    """
+    split = state.server.disaggregation
+    if split is None or request.head.path not in _GENERATING or request.head.has_form:
+        return Attempts
+    if prompt_tokens < split.prefill_min_tokens and split.connector.decode_can_be_alone:
+        return Attempts
+    return PrefillDecode
+
+
+class PrefillDecode(Attempts):
+    """The attempts of one request, each with a pair; it receives prefill's responses itself."""
+
+    _legs: tuple[Leg, ...] = ()
+    """Those of the last attempt: prefill, decode."""
+    _prefill: Leg
+    _decode: Leg
+    _bodies: Bodies
+    _heard: Leg | None = None
+    """Whose response or failure the exchange hears of; None: nobody's yet."""
+    _answer: bytearray
+    """What has come of prefill's, where decode needs it."""
+
+    @property
+    def _split(self) -> Disaggregation:
+        split = self._plan.state.server.disaggregation
+        assert split
+        return split
+
+    def start(self, now_ms: int, may_reuse: bool = True) -> None:
+        """Send the request to a pair; raises `RequestError` where the server has none."""
+        del may_reuse  # where a kept connection was closed, its leg alone is sent again
+        pair = self._choose(now_ms)
+        account = self._account
+        account.pod, account.prefill_pod = pair.decode.pod, pair.prefill.pod
+        account.sent_ms = now_ms
+        account.attempts += 1
+        self._heard, self._answer = None, bytearray()
+        self._prefill = Leg(pair.prefill, self, account.prompt_tokens)
+        self._decode = Leg(pair.decode, self._owner, 0)
+        self._legs = (self._prefill, self._decode)
+        self._bodies = bodies_of(self._split.connector, self._payload, self._room(pair))
+        self._send(self._prefill, self._bodies.prefill, now_ms)
+        if self._split.connector.sends_both_at_once:
+            self._send(self._decode, self._bodies.decode, now_ms)
+
+    def _choose(self, now_ms: int) -> Pair[Endpoint]:
+        state = self._plan.state
+        assert state.pairs
+        pair = state.pairs.choose(state.choose, self._tried, now_ms)
+        if pair is None:
+            raise no_ready_pair(state.server.name, self._router.settings.retry_after_seconds)
+        return pair
+
+    def _room(self, pair: Pair[Endpoint]) -> Room | None:
+        if not self._split.connector.sends_both_at_once:
+            return None
+        return Room(getrandbits(_ROOM_BITS), pair.prefill_host, self._split.bootstrap_port)
+
+    def _send(self, leg: Leg, body: bytes, now_ms: int) -> None:
+        leg.send(upstream_request(self._request, body, leg.endpoint.host), now_ms)
+
+    # What prefill answers.
+
+    def response_received(self, head: ResponseHead | None, body: bytes, is_complete: bool) -> None:
+        """Read the next part of it; where it is a refusal, it is the client's."""
+        prefill = self._prefill
+        if is_complete:
+            prefill.released()
+        if head is not None:
+            prefill.first_byte()
+            if not 200 <= head.status < 300:
+                self._refused(head, body, is_complete)
+                return
+        if self._heard is prefill:
+            self._owner.response_received(head, body, is_complete)
+            return
+        if self._split.connector.needs_answer:
+            self._answer += body
+            if len(self._answer) > MOST_TRANSFER_BYTES:
+                prefill.cut()
+                self.response_failed(Failure.BROKEN, "its answer is too long")
+                return
+        if is_complete:
+            self._prefilled()
+
+    def response_failed(self, failure: Failure, detail: str) -> None:
+        """It never comes, or never ends. That is the end of the attempt, unless decode speaks
+        already: then that had what it needs (defect 21).
+        """
+        prefill = self._prefill
+        prefill.released()
+        if failure is Failure.STALE:
+            prefill.send_again()
+        elif self._heard is self._decode:
+            self._fail(prefill, self._router.now_ms())
+        else:
+            self._heard = prefill
+            self._owner.response_failed(failure, f"prefill: {detail}")
+
+    def _refused(self, head: ResponseHead, body: bytes, is_complete: bool) -> None:
+        prefill, now_ms = self._prefill, self._router.now_ms()
+        prefill.status = head.status
+        if self._heard is self._decode:
+            self._fail(prefill, now_ms)
+            return
+        self._heard = prefill
+        if head.status >= 500 and self.retry(Failure.PREFILL, now_ms):
+            return
+        self._decode.abandoned()
+        self._owner.response_received(head, body, is_complete)
+
+    def _prefilled(self) -> None:
+        prefill, body = self._prefill, self._bodies.decode
+        if self._split.connector.needs_answer:
+            try:
+                body = with_transfer(body, transfer_in(bytes(self._answer)))
+            except ValueError as error:
+                self.response_failed(Failure.BROKEN, f"its answer is no JSON object: {error}")
+                return
+        now_ms = self._router.now_ms()
+        self._observe(prefill, 200, now_ms)
+        prefill.succeeded()
+        if not self._decode.sent_ms:
+            self._send(self._decode, body, now_ms)
+
+    # What the exchange does.
+
+    def _listen(self) -> Leg:
+        """Whose response the exchange gets: decode's, unless prefill's was put in its place."""
+        if self._heard is None:
+            self._heard = self._decode
+        return self._heard
+
+    def released(self) -> None:
+        """The connection whose response the exchange heard went back, or is gone."""
+        self._listen().released()
+
+    def pause(self) -> None:
+        """Take no more of the response for now."""
+        if self._heard is not None:
+            self._heard.pause()
+
+    def resume(self) -> None:
+        """Go on taking it."""
+        if self._heard is not None:
+            self._heard.resume()
+
+    def first_byte(self) -> None:
+        """The response has begun."""
+        self._listen().first_byte()
+
+    def retry(self, failure: Failure, now_ms: int) -> bool:
+        """Arrange another attempt where the rules allow one; whatever failed of a prefill, nothing
+        was decoded.
+        """
+        heard = self._listen()
+        if failure is Failure.STALE:
+            self._heard = None
+            heard.send_again()
+            return True
+        return super().retry(Failure.PREFILL if heard is self._prefill else failure, now_ms)
+
+    def succeeded(self) -> None:
+        """The pair did what can be asked of it."""
+        heard = self._listen()
+        self._observe(heard, self._account.upstream_status, self._router.now_ms())
+        heard.succeeded()
+        self.abandoned()
+
+    def failed(self, now_ms: int) -> None:
+        """It didn't: the one that was heard, or without a word from either all that had the
+        request.
+        """
+        for leg in self._legs:
+            if leg.sent_ms and not leg.is_over and self._heard in (None, leg):
+                self._fail(leg, now_ms)
+                self._tried = (*self._tried, leg.endpoint)
+        self.abandoned()
+
+    def abandoned(self) -> None:
+        """What still runs ends without a verdict."""
+        self._end()
+        for leg in self._legs:
+            leg.abandoned()
+
+    def _fail(self, leg: Leg, now_ms: int) -> None:
+        self._observe(leg, leg.status or _NO_STATUS, now_ms)
+        leg.failed(now_ms)
+
+    def _observe(self, leg: Leg, status: int, now_ms: int) -> None:
+        phase = Phase.PREFILL if leg is self._prefill else Phase.DECODE
+        plan = self._plan
+        plan.traffic.phase(phase, plan.path_label, status).observe(now_ms - leg.sent_ms)
