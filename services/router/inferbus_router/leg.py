@@ -1,4 +1,4 @@
-"""One half of a request that two endpoints serve: the way to one of them.
+"""One half of a request that two endpoints serve: the way to one of them, and back.
 
 Invariant: a leg raises the load of its endpoint when it is made and lowers it by the same when it
 is over, once, whichever way it ends; a leg that is over holds no connection and hears of none.
@@ -6,6 +6,7 @@ is over, once, whichever way it ends; a leg that is over holds no connection and
 
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.policy_retry import Failure
+from inferbus_router.relay import ResponseHead
 from inferbus_router.upstream_protocol import ResponseReceiver, UpstreamProtocol
 
 
@@ -16,7 +17,9 @@ class Leg:
     """0: nothing was sent yet."""
     is_over = False
     status = 0
-    """Of a response that is a refusal."""
+    """Of the response; 0: it hasn't begun."""
+    has_failed = False
+    """The response never comes, or never ends."""
     _parts: tuple[bytes, ...] = ()
     _connection: UpstreamProtocol | None = None
     _awaits = False
@@ -44,11 +47,6 @@ class Leg:
         else:
             self.connected(connection)
 
-    def send_again(self) -> None:
-        """Send the same on a new connection: the one that was kept had been closed."""
-        self._awaits = True
-        self.endpoint.connect(self)
-
     @property
     def still_wants_connection(self) -> bool:
         """False once it is over, or has one."""
@@ -57,23 +55,41 @@ class Leg:
     def connected(self, connection: UpstreamProtocol) -> None:
         """Send the request on it."""
         self._connection = connection
-        connection.send(self._receiver, self._parts)
+        connection.send(self, self._parts)
 
     def connect_failed(self, detail: str) -> None:
         """There is no connection to the endpoint."""
-        self._receiver.response_failed(Failure.CONNECT, detail)
+        self.response_failed(Failure.CONNECT, detail)
 
-    def released(self) -> None:
-        """The connection went back to its endpoint, or is gone."""
-        self._connection = None
-        self._awaits = False
+    def response_received(self, head: ResponseHead | None, body: bytes, is_complete: bool) -> None:
+        """Hand it on."""
+        if is_complete:
+            self._released()
+        if head is not None:
+            self.status = head.status
+            self._first_byte()
+        self._receiver.response_received(head, body, is_complete)
+
+    def response_failed(self, failure: Failure, detail: str) -> None:
+        """Hand it on, but send again what a kept connection didn't take: it had been closed."""
+        self._released()
+        if failure is Failure.STALE:
+            self._awaits = True
+            self.endpoint.connect(self)
+        else:
+            self.has_failed = True
+            self._receiver.response_failed(failure, detail)
 
     def cut(self) -> None:
         """Close the connection: nothing more of the response is wanted."""
         connection = self._connection
-        self.released()
+        self._released()
         if connection is not None:
             connection.abandon()
+
+    def _released(self) -> None:
+        self._connection = None
+        self._awaits = False
 
     def pause(self) -> None:
         """Take no more of the response for now."""
@@ -85,11 +101,20 @@ class Leg:
         if self._connection is not None:
             self._connection.resume()
 
-    def first_byte(self) -> None:
-        """The response has begun: the prompt is processed."""
+    def _first_byte(self) -> None:
         if self._prompt_waits:
             self._prompt_waits = False
             self.endpoint.first_byte(self._prompt_tokens)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Something was sent, and it isn't over."""
+        return bool(self.sent_ms) and not self.is_over
+
+    @property
+    def has_spoken(self) -> bool:
+        """Something is known of its endpoint."""
+        return bool(self.status) or self.has_failed
 
     def succeeded(self) -> None:
         """The endpoint did what can be asked of it."""
@@ -112,6 +137,6 @@ class Leg:
             return False
         self.is_over = True
         self.cut()
-        self.first_byte()
+        self._first_byte()
         self.endpoint.ended()
         return True

@@ -53,13 +53,10 @@ def way_of(state: ServerState[Endpoint], request: Request, prompt_tokens: int) -
 class PrefillDecode(Attempts):
     """The attempts of one request, each with a pair; it receives prefill's responses itself."""
 
-    _legs: tuple[Leg, ...] = ()
-    """Those of the last attempt: prefill, decode."""
-    _prefill: Leg
-    _decode: Leg
+    _prefill: Leg | None = None
+    """Of the last attempt, as the following."""
+    _decode: Leg | None = None
     _bodies: Bodies
-    _heard: Leg | None = None
-    """Whose response or failure the exchange hears of; None: nobody's yet."""
     _answer: bytearray
     """What has come of prefill's, where decode needs it."""
 
@@ -77,14 +74,14 @@ class PrefillDecode(Attempts):
         account.pod, account.prefill_pod = pair.decode.pod, pair.prefill.pod
         account.sent_ms = now_ms
         account.attempts += 1
-        self._heard, self._answer = None, bytearray()
-        self._prefill = Leg(pair.prefill, self, account.prompt_tokens)
-        self._decode = Leg(pair.decode, self._owner, 0)
-        self._legs = (self._prefill, self._decode)
-        self._bodies = bodies_of(self._split.connector, self._payload, self._room(pair))
-        self._send(self._prefill, self._bodies.prefill, now_ms)
-        if self._split.connector.sends_both_at_once:
-            self._send(self._decode, self._bodies.decode, now_ms)
+        self._answer = bytearray()
+        prefill = self._prefill = Leg(pair.prefill, self, account.prompt_tokens)
+        decode = self._decode = Leg(pair.decode, self._owner, 0)
+        connector = self._split.connector
+        self._bodies = bodies_of(connector, self._payload, self._room(pair))
+        self._send(prefill, self._bodies.prefill, now_ms)
+        if connector.sends_both_at_once:
+            self._send(decode, self._bodies.decode, now_ms)
 
     def _choose(self, now_ms: int) -> Pair[Endpoint]:
         state = self._plan.state
@@ -107,127 +104,105 @@ class PrefillDecode(Attempts):
     def response_received(self, head: ResponseHead | None, body: bytes, is_complete: bool) -> None:
         """Read the next part of it; where it is a refusal, it is the client's."""
         prefill = self._prefill
-        if is_complete:
-            prefill.released()
-        if head is not None:
-            prefill.first_byte()
-            if not 200 <= head.status < 300:
-                self._refused(head, body, is_complete)
-                return
-        if self._heard is prefill:
-            self._owner.response_received(head, body, is_complete)
+        assert prefill
+        if not 200 <= prefill.status < 300:
+            self._refused(prefill, head, body, is_complete)
             return
         if self._split.connector.needs_answer:
             self._answer += body
             if len(self._answer) > MOST_TRANSFER_BYTES:
                 prefill.cut()
-                self.response_failed(Failure.BROKEN, "its answer is too long")
+                self._useless(prefill, "is too long")
                 return
         if is_complete:
-            self._prefilled()
+            self._prefilled(prefill)
 
     def response_failed(self, failure: Failure, detail: str) -> None:
         """It never comes, or never ends. That is the end of the attempt, unless decode speaks
         already: then that had what it needs (defect 21).
         """
-        prefill = self._prefill
-        prefill.released()
-        if failure is Failure.STALE:
-            prefill.send_again()
-        elif self._heard is self._decode:
-            self._fail(prefill, self._router.now_ms())
+        del failure  # nothing was generated, whatever it was
+        assert self._prefill
+        assert self._decode
+        if self._decode.status:
+            self._fail(self._prefill, self._router.now_ms())
         else:
-            self._heard = prefill
-            self._owner.response_failed(failure, f"prefill: {detail}")
+            self._owner.response_failed(Failure.PREFILL, f"prefill: {detail}")
 
-    def _refused(self, head: ResponseHead, body: bytes, is_complete: bool) -> None:
-        prefill, now_ms = self._prefill, self._router.now_ms()
-        prefill.status = head.status
-        if self._heard is self._decode:
-            self._fail(prefill, now_ms)
+    def _refused(
+        self, prefill: Leg, head: ResponseHead | None, body: bytes, is_complete: bool
+    ) -> None:
+        assert self._decode
+        if self._decode.status:
+            self._fail(prefill, self._router.now_ms())
             return
-        self._heard = prefill
-        if head.status >= 500 and self.retry(Failure.PREFILL, now_ms):
-            return
-        self._decode.abandoned()
+        if head is not None:
+            if head.status >= 500 and self.retry(Failure.PREFILL, self._router.now_ms()):
+                return
+            self._decode.abandoned()
         self._owner.response_received(head, body, is_complete)
 
-    def _prefilled(self) -> None:
-        prefill, body = self._prefill, self._bodies.decode
+    def _useless(self, prefill: Leg, reason: str) -> None:
+        prefill.has_failed = True
+        self.response_failed(Failure.BROKEN, f"its answer {reason}")
+
+    def _prefilled(self, prefill: Leg) -> None:
+        decode, body = self._decode, self._bodies.decode
+        assert decode
         if self._split.connector.needs_answer:
             try:
                 body = with_transfer(body, transfer_in(bytes(self._answer)))
             except ValueError as error:
-                self.response_failed(Failure.BROKEN, f"its answer is no JSON object: {error}")
+                self._useless(prefill, f"is no JSON object: {error}")
                 return
         now_ms = self._router.now_ms()
-        self._observe(prefill, 200, now_ms)
+        self._observe(prefill, prefill.status, now_ms)
         prefill.succeeded()
-        if not self._decode.sent_ms:
-            self._send(self._decode, body, now_ms)
+        if not decode.sent_ms:
+            self._send(decode, body, now_ms)
 
-    # What the exchange does.
+    # What the exchange does; both legs hear of their connections and first bytes themselves.
 
-    def _listen(self) -> Leg:
-        """Whose response the exchange gets: decode's, unless prefill's was put in its place."""
-        if self._heard is None:
-            self._heard = self._decode
-        return self._heard
-
-    def released(self) -> None:
-        """The connection whose response the exchange heard went back, or is gone."""
-        self._listen().released()
+    def _legs(self) -> tuple[Leg, ...]:
+        return tuple(leg for leg in (self._decode, self._prefill) if leg is not None)
 
     def pause(self) -> None:
         """Take no more of the response for now."""
-        if self._heard is not None:
-            self._heard.pause()
+        for leg in self._legs():
+            leg.pause()
 
     def resume(self) -> None:
         """Go on taking it."""
-        if self._heard is not None:
-            self._heard.resume()
-
-    def first_byte(self) -> None:
-        """The response has begun."""
-        self._listen().first_byte()
-
-    def retry(self, failure: Failure, now_ms: int) -> bool:
-        """Arrange another attempt where the rules allow one; whatever failed of a prefill, nothing
-        was decoded.
-        """
-        heard = self._listen()
-        if failure is Failure.STALE:
-            self._heard = None
-            heard.send_again()
-            return True
-        return super().retry(Failure.PREFILL if heard is self._prefill else failure, now_ms)
+        for leg in self._legs():
+            leg.resume()
 
     def succeeded(self) -> None:
-        """The pair did what can be asked of it."""
-        heard = self._listen()
-        self._observe(heard, self._account.upstream_status, self._router.now_ms())
-        heard.succeeded()
-        self.abandoned()
+        """Whose response the client got did what can be asked of it."""
+        for leg in self._legs():
+            if leg.is_awaited and leg.status:
+                self._observe(leg, leg.status, self._router.now_ms())
+                leg.succeeded()
+        self._end()
 
     def failed(self, now_ms: int) -> None:
-        """It didn't: the one that was heard, or without a word from either all that had the
-        request.
+        """It didn't, or decode where both spoke; without a word from either, all that were asked
+        didn't.
         """
-        for leg in self._legs:
-            if leg.sent_ms and not leg.is_over and self._heard in (None, leg):
-                self._fail(leg, now_ms)
-                self._tried = (*self._tried, leg.endpoint)
-        self.abandoned()
-
-    def abandoned(self) -> None:
-        """What still runs ends without a verdict."""
+        asked = [leg for leg in self._legs() if leg.is_awaited]
+        spoken = [leg for leg in asked if leg.has_spoken]
+        for leg in spoken[:1] or asked:
+            self._fail(leg, now_ms)
+            self._tried = (*self._tried, leg.endpoint)
         self._end()
-        for leg in self._legs:
+
+    def _end(self) -> None:
+        """What still runs ends without a verdict."""
+        super()._end()
+        for leg in self._legs():
             leg.abandoned()
 
     def _fail(self, leg: Leg, now_ms: int) -> None:
-        self._observe(leg, leg.status or _NO_STATUS, now_ms)
+        self._observe(leg, leg.status if leg.status >= 300 else _NO_STATUS, now_ms)
         leg.failed(now_ms)
 
     def _observe(self, leg: Leg, status: int, now_ms: int) -> None:
