@@ -10,17 +10,11 @@ from collections.abc import Iterator, Mapping
 
 from inferbus_contracts.admission.paths import child
 from inferbus_contracts.admission.rule import Finding, Rule, accepted, error, warning
+from inferbus_contracts.admission.rules_disaggregation import DISAGGREGATION_RULES
 from inferbus_contracts.admission.rules_metadata import LABEL_VALUE_REMEDY
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.resources.names import is_label_key, is_label_value
-from inferbus_contracts.resources.networking import (
-    InferenceEngine,
-    KVConnectorType,
-    ModelRoute,
-    ModelServer,
-    RouteRule,
-    StringMatch,
-)
+from inferbus_contracts.resources.networking import ModelRoute, ModelServer, RouteRule, StringMatch
 
 
 def _rules(resource: ModelRoute) -> Iterator[tuple[str, RouteRule]]:
@@ -235,27 +229,6 @@ def _labels(labels: Mapping[str, str], path: str) -> Iterator[Finding]:
             )
 
 
-def connector_fits_engine(resource: ModelServer) -> Iterator[Finding]:
-    """SGLang's prefill and decode meet in rooms whatever moves the cache; others know no rooms."""
-    spec = resource.spec
-    if spec.kv_connector is None or spec.workload_selector.pd_group is None:
-        return
-    type_ = spec.kv_connector.type
-    if spec.inference_engine is InferenceEngine.SGLANG:
-        fits = type_ not in (KVConnectorType.NIXL, KVConnectorType.MOONCAKE)
-        remedy = "use sglang, which is meant by http too"
-    else:
-        fits = type_ is not KVConnectorType.SGLANG
-        remedy = "use the connector that the engines were started with"
-    if not fits:
-        yield Finding(
-            field="spec.kvConnector.type",
-            message=f"prefill and decode pods of {spec.inference_engine} don't meet this way",
-            value=type_,
-            remedy=remedy,
-        )
-
-
 ROUTE_RULES: tuple[Rule, ...] = (
     error("RT-1", "routing 1.1", "v0.1.0's schema refuses it", answers_for_something),
     error("RT-2", "routing 1.1, 8.5 (102)", "v0.1.0 refuses it too", adapters_named),
@@ -277,5 +250,5 @@ SERVER_RULES: tuple[Rule, ...] = (
         "RT-22", "routing 1.2, 8.5 (103); ruling 4", "v0.1.0 accepts it", groups_can_be_told_apart
     ),
     warning("RT-23", "routing 1.2; ruling 4", "v0.1.0 accepts it", labels_can_match),
-    warning("RT-24", "routing 4.2; ruling 4", "v0.1.0 accepts it", connector_fits_engine),
+    *DISAGGREGATION_RULES,
 )

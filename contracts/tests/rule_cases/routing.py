@@ -84,6 +84,32 @@ BROKEN = [
         },
         "spec.kvConnector.type",
     ),
+    (
+        "RT-25",
+        "ModelServer",
+        {"metadata.annotations": {"inferbus.dev/prefill-min-tokens": "256"}},
+        'metadata.annotations["inferbus.dev/prefill-min-tokens"]',
+    ),
+    (
+        "RT-25",
+        "ModelServer",
+        {
+            "metadata.annotations": {"inferbus.dev/prefill-min-tokens": "256"},
+            "spec.workloadSelector.pdGroup": PAIRED,
+            "spec.inferenceEngine": "SGLang",
+        },
+        'metadata.annotations["inferbus.dev/prefill-min-tokens"]',
+    ),
+    (
+        "RT-25",
+        "ModelServer",
+        {
+            "metadata.annotations": {"inferbus.dev/bootstrap-port": "9000"},
+            "spec.workloadSelector.pdGroup": PAIRED,
+            "spec.inferenceEngine": "vLLM",
+        },
+        'metadata.annotations["inferbus.dev/bootstrap-port"]',
+    ),
     ("RT-30", "ExternalModelProvider", {"spec.baseURL": "https://u:p@x"}, "spec.baseURL"),
     ("RT-30", "ExternalModelProvider", {"spec.baseURL": "https://x/?key=1"}, "spec.baseURL"),
     ("RT-30", "ExternalModelProvider", {"spec.baseURL": "https:///x"}, "spec.baseURL"),

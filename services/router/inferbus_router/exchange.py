@@ -21,6 +21,7 @@ from inferbus_router.errors import (
     hold_queue_full,
     model_not_found,
     no_ready_endpoint,
+    no_ready_pair,
     server_not_found,
     stream_broken,
 )
@@ -133,6 +134,9 @@ class Exchange:
         known = [key for key in rule.servers if self._router.fleet.server(key)]
         key = (known or rule.servers)[0]
         name = f"{key.namespace}/{key.name}"
+        state = self._router.fleet.server(key)
+        if state is not None and state.pairs is not None:
+            return no_ready_pair(name, retry_after_seconds)
         return no_ready_endpoint(name, retry_after_seconds) if known else server_not_found(name)
 
     def table_changed(self) -> None:

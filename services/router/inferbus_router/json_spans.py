@@ -1,6 +1,6 @@
 """Where the values of a JSON object stand in its bytes, so that one can be replaced in place.
 
-Nothing here validates: the bytes are known to be one valid JSON object (RFC 8259). Invariant: the
+Nothing here validates: the bytes are known to be one valid JSON value (RFC 8259). Invariant: the
 spans of `top_level_spans` are those of the object's own members, in their order, whatever the
 nested values and the texts hold.
 """
@@ -29,6 +29,18 @@ def top_level_spans(raw: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
         value_end = _value_end(raw, value_start)
         yield name, (value_start, value_end)
         after = _skip_space(raw, value_end)
+        if raw[after : after + 1] != b",":
+            return
+        position = _skip_space(raw, after + 1)
+
+
+def item_spans(raw: bytes, start: int) -> Iterator[Span]:
+    """The span of each item of the array that begins at `start`."""
+    position = _skip_space(raw, start + 1)
+    while raw[position : position + 1] != b"]":
+        end = _value_end(raw, position)
+        yield position, end
+        after = _skip_space(raw, end)
         if raw[after : after + 1] != b",":
             return
         position = _skip_space(raw, after + 1)

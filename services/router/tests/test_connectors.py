@@ -98,6 +98,12 @@ def test_a_client_cannot_say_itself_where_blocks_are() -> None:
     assert json.loads(sglang_bodies(raw, ROOM).decode)["bootstrap_host"] == "10.0.0.1"
 
 
+def test_half_a_character_in_an_answer_does_no_harm() -> None:
+    answer = b'{"choices":[{"text":"\\ud83d"}],"kv_transfer_params":{"n":1}}'
+
+    assert transfer_in(answer) == b'{"n":1}'
+
+
 @pytest.mark.parametrize("answer", [b"", b"[1]", b"null", b'{"a":', b"\xff"])
 def test_an_answer_that_is_no_object_is_told(answer: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
@@ -119,7 +125,7 @@ def test_a_port_is_told_only_where_it_is_known() -> None:
     assert prefill["bootstrap_port"] == decode["bootstrap_port"] == 9000
 
 
-@pytest.mark.parametrize("prompts", [["a", "b", "c"], [[1, 2], [3], [4]]])
+@pytest.mark.parametrize("prompts", [["a", "]", "\udcff,"], [[1, 2], [3], [4]]])
 def test_each_prompt_of_a_batch_has_a_room(prompts: Any) -> None:
     prefill, decode = both(sglang_bodies(body(prompt=prompts), ROOM))
 
@@ -130,7 +136,7 @@ def test_each_prompt_of_a_batch_has_a_room(prompts: Any) -> None:
     assert decode["bootstrap_host"] == ["10.0.0.1"] * 3
 
 
-@pytest.mark.parametrize("prompt", ["a", [1, 2, 3], []])
+@pytest.mark.parametrize("prompt", ["a", "[", [1, 2, 3], [], None])
 def test_one_prompt_has_one_room(prompt: Any) -> None:
     _, decode = both(sglang_bodies(body(prompt=prompt), ROOM))
 

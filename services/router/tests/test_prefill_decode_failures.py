@@ -125,7 +125,8 @@ async def test_t066_without_a_pair_the_client_is_told_to_come_back(
     router.serve(*entries, target=None)
     response = await (await router.client()).post(chat())
 
-    assert response.status == 503
+    assert (response.status, response.error) == (503, "no_ready_pair")
+    assert "no valid prefill-decode pod pairs found" in response.json["error"]["message"]
     assert int(response.headers["retry-after"]) > 0
     assert decoded(group) == 0
 
