@@ -1,7 +1,6 @@
 """Groups of a prefill and a decode engine behind a router, as short as tests want them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +19,11 @@ class Group:
     decode: Engine
 
 
-StartGroup = Callable[..., Awaitable[Group]]
-
-
-def group_starter(start_engine: StartEngine) -> StartGroup:
-    """Starts groups."""
-
-    async def start(prefill: Script | None = None, decode: Script = answers) -> Group:
-        return Group(await start_engine(prefill or prefills), await start_engine(decode))
-
-    return start
+async def start_group(
+    start_engine: StartEngine, prefill: Script | None = None, decode: Script = answers
+) -> Group:
+    """A group that works, unless the scripts say otherwise."""
+    return Group(await start_engine(prefill or prefills), await start_engine(decode))
 
 
 def serve_groups(router: RouterUnderTest, *groups: Group, **fields: Any) -> None:

@@ -13,20 +13,14 @@ from services.router.tests.engine import Gate, Turn
 from services.router.tests.pairs_under_test import (
     BLOCKS,
     USAGE,
-    StartGroup,
-    group_starter,
     prefills,
     serve_groups,
+    start_group,
     streams,
 )
 from tests.support.eventually import eventually
 
 DELTAS = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in "abc"]
-
-
-@pytest.fixture
-def start_group(start_engine: StartEngine) -> StartGroup:
-    return group_starter(start_engine)
 
 
 def events(body: bytes) -> list[Any]:
@@ -37,9 +31,9 @@ def events(body: bytes) -> list[Any]:
 
 
 async def test_t067_http_prefill_comes_first_and_decode_answers(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group(decode=streams)
+    group = await start_group(start_engine, decode=streams)
     serve_groups(router, group)
     asked = chat(max_tokens=100, max_completion_tokens=50, stream=True)
     response = await (await router.client()).post(asked, headers={"x-request-id": "r1"})
@@ -58,9 +52,9 @@ async def test_t067_http_prefill_comes_first_and_decode_answers(
 
 
 async def test_t043_decode_answers_with_a_stream_whatever_its_parameters(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group(decode=streams)
+    group = await start_group(start_engine, decode=streams)
     serve_groups(router, group)
     response = await (await router.client()).post(chat(stream=True))
 
@@ -70,9 +64,9 @@ async def test_t043_decode_answers_with_a_stream_whatever_its_parameters(
 
 
 async def test_both_get_the_upstream_name_of_the_model(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group()
+    group = await start_group(start_engine)
     entries = group.prefill.entry(role="prefill"), group.decode.entry(role="decode")
     known = server(*entries, model="Big-7B", kv_connector="lmcache")
     router.apply({route_key("r"): route(), server_key("ms"): known})
@@ -83,9 +77,9 @@ async def test_both_get_the_upstream_name_of_the_model(
 
 @pytest.mark.parametrize("connector", ["nixl", "mooncake"])
 async def test_t068_decode_is_told_what_prefill_answered(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
-    group = await start_group()
+    group = await start_group(start_engine)
     serve_groups(router, group, kv_connector=connector)
     response = await (await router.client()).post(chat())
 
@@ -100,12 +94,12 @@ async def test_t068_decode_is_told_what_prefill_answered(
 
 
 async def test_decode_computes_the_prompt_where_prefill_kept_no_blocks(
-    router: RouterUnderTest, start_engine: StartEngine, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     async def keeps_nothing(turn: Turn) -> None:
         await turn.respond({"id": "p", "usage": USAGE})
 
-    group = await start_group(keeps_nothing)
+    group = await start_group(start_engine, keeps_nothing)
     serve_groups(router, group, kv_connector="nixl")
     response = await (await router.client()).post(chat())
 
@@ -123,7 +117,7 @@ async def test_t070_sglang_halves_run_at_once_in_a_room_of_their_own(
         await both.wait()
         await turn.respond({"usage": USAGE})
 
-    group = await group_starter(start_engine)(meets, meets)
+    group = await start_group(start_engine, meets, meets)
     serve_groups(router, group, engine="SGLang")
     asked = chat(max_tokens=9)
     client = await router.client()
@@ -141,7 +135,7 @@ async def test_t070_sglang_halves_run_at_once_in_a_room_of_their_own(
 
 
 async def test_the_work_is_counted_where_it_is(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     """Prompt tokens wait at prefill, and decode is taken as busy from the start."""
     at_prefill, at_decode = Gate(), Gate()
@@ -149,7 +143,7 @@ async def test_the_work_is_counted_where_it_is(
     async def prefill_waits(turn: Turn) -> None:
         await at_prefill(turn)
 
-    group = await start_group(prefill_waits, at_decode)
+    group = await start_group(start_engine, prefill_waits, at_decode)
     serve_groups(router, group)
     loads = {each.pod: each for each in router.running.router.state.fleet.endpoints()}
     prefill, decode = loads["prefill-1"], loads["decode-1"]
@@ -170,9 +164,9 @@ async def test_the_work_is_counted_where_it_is(
 
 
 async def test_rt_20_short_prompts_go_straight_to_decode(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group()
+    group = await start_group(start_engine)
     serve_groups(router, group, prefill_min_tokens=100)
     client = await router.client()
     await client.post(chat())
@@ -184,9 +178,9 @@ async def test_rt_20_short_prompts_go_straight_to_decode(
 
 
 async def test_sglang_never_leaves_prefill_out(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group()
+    group = await start_group(start_engine)
     serve_groups(router, group, prefill_min_tokens=100, engine="SGLang")
     await (await router.client()).post(chat())
 
@@ -194,9 +188,9 @@ async def test_sglang_never_leaves_prefill_out(
 
 
 async def test_where_nothing_is_generated_nothing_is_split(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group()
+    group = await start_group(start_engine)
     serve_groups(router, group, kv_connector="nixl")
     response = await (await router.client()).post(
         b'{"model":"m","input":"hello"}', path="/v1/embeddings"
@@ -207,9 +201,9 @@ async def test_where_nothing_is_generated_nothing_is_split(
 
 
 async def test_connections_to_both_are_kept(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group(prefills)
+    group = await start_group(start_engine, prefills)
     serve_groups(router, group, kv_connector="nixl")
     client = await router.client()
     for _ in range(3):

@@ -12,24 +12,18 @@ from services.router.tests.client import Client, chat
 from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Script, Turn, answers
 from services.router.tests.pairs_under_test import (
-    StartGroup,
     closes,
     fails,
-    group_starter,
     in_turn,
     prefills,
     refuses,
     serve_groups,
+    start_group,
     streams,
 )
 from tests.support.eventually import eventually
 
 PREFIX = "kthena_router_request"
-
-
-@pytest.fixture
-def start_group(start_engine: StartEngine) -> StartGroup:
-    return group_starter(start_engine)
 
 
 async def counts(router: RouterUnderTest, phase: str) -> dict[str, int]:
@@ -46,9 +40,9 @@ async def counts(router: RouterUnderTest, phase: str) -> dict[str, int]:
 
 
 async def test_each_phase_has_its_duration(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    serve_groups(router, await start_group(decode=streams))
+    serve_groups(router, await start_group(start_engine, decode=streams))
     assert (await (await router.client()).post(chat(stream=True))).status == 200
     await router.settled()
 
@@ -68,12 +62,12 @@ async def test_each_phase_has_its_duration(
 )
 async def test_a_phase_is_counted_by_how_it_ended(
     router: RouterUnderTest,
-    start_group: StartGroup,
+    start_engine: StartEngine,
     scripts: tuple[Script, Script],
     prefill: dict[str, int],
     decode: dict[str, int],
 ) -> None:
-    group = await start_group(*scripts)
+    group = await start_group(start_engine, *scripts)
     serve_groups(router, group, retry_attempts=2, retry_interval_ms=1)
     await (await router.client()).post(chat())
     await router.settled()
@@ -83,10 +77,10 @@ async def test_a_phase_is_counted_by_how_it_ended(
 
 
 async def test_rt_20_tokens_are_counted_once(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     """Prefill's answer tells of the same prompt, and of a token that nobody gets."""
-    serve_groups(router, await start_group(prefills, streams))
+    serve_groups(router, await start_group(start_engine, prefills, streams))
     await (await router.client()).post(chat(stream=True))
     await router.settled()
 
@@ -105,9 +99,11 @@ async def limited(router: RouterUnderTest, group: Any, **limit: int) -> Client:
 
 
 async def test_rt_20_limits_are_charged_once(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    client = await limited(router, await start_group(prefills, streams), output_tokens=6)
+    client = await limited(
+        router, await start_group(start_engine, prefills, streams), output_tokens=6
+    )
 
     statuses = [(await client.post(chat(stream=True, max_tokens=3))).status for _ in range(3)]
 
@@ -115,19 +111,19 @@ async def test_rt_20_limits_are_charged_once(
 
 
 async def test_a_request_that_failed_at_prefill_is_charged_nothing(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    client = await limited(router, await start_group(refuses), input_tokens=15)
+    client = await limited(router, await start_group(start_engine, refuses), input_tokens=15)
 
     assert [(await client.post(chat())).status for _ in range(4)] == [400] * 4
 
 
 async def test_rt_20_the_access_log_tells_of_both(
-    start_router_under_test: StartRouter, start_group: StartGroup, tmp_path: Path
+    start_router_under_test: StartRouter, start_engine: StartEngine, tmp_path: Path
 ) -> None:
     path = tmp_path / "access.log"
     router = await start_router_under_test(access_log="json", access_log_path=path)
-    serve_groups(router, await start_group(prefills, streams))
+    serve_groups(router, await start_group(start_engine, prefills, streams))
     await (await router.client()).post(chat(stream=True))
     await router.stop()
 
@@ -138,11 +134,11 @@ async def test_rt_20_the_access_log_tells_of_both(
 
 
 async def test_the_text_log_names_the_prefill_pod(
-    start_router_under_test: StartRouter, start_group: StartGroup, tmp_path: Path
+    start_router_under_test: StartRouter, start_engine: StartEngine, tmp_path: Path
 ) -> None:
     path = tmp_path / "access.log"
     router = await start_router_under_test(access_log="text", access_log_path=path)
-    serve_groups(router, await start_group())
+    serve_groups(router, await start_group(start_engine))
     await (await router.client()).post(chat())
     await router.stop()
 
@@ -150,7 +146,7 @@ async def test_the_text_log_names_the_prefill_pod(
 
 
 async def test_the_first_token_is_that_of_decode(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     """A stream's time to first token spans prefill, and is counted once."""
 
@@ -158,7 +154,7 @@ async def test_the_first_token_is_that_of_decode(
         assert "stream" not in turn.json
         await prefills(turn)
 
-    serve_groups(router, await start_group(streams_too, streams))
+    serve_groups(router, await start_group(start_engine, streams_too, streams))
     await (await router.client()).post(chat(stream=True))
     await router.settled()
 

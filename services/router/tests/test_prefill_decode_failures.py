@@ -15,26 +15,20 @@ from services.router.tests.pairs_under_test import (
     USAGE,
     BreaksOff,
     Group,
-    StartGroup,
     Stays,
     closes,
     fails,
-    group_starter,
     in_turn,
     prefills,
     refuses,
     serve_groups,
+    start_group,
     streams,
 )
 from tests.support.eventually import eventually
 
 SEQUENTIAL = ["http", "nixl"]
 ALL = [*SEQUENTIAL, "sglang"]
-
-
-@pytest.fixture
-def start_group(start_engine: StartEngine) -> StartGroup:
-    return group_starter(start_engine)
 
 
 async def unavailable(turn: Turn) -> None:
@@ -54,9 +48,9 @@ def preferred(router: RouterUnderTest, number: int) -> None:
 
 @pytest.mark.parametrize("failure", [fails, unavailable, closes])
 async def test_t069_another_pair_is_tried_where_prefill_fails(
-    router: RouterUnderTest, start_group: StartGroup, failure: Script
+    router: RouterUnderTest, start_engine: StartEngine, failure: Script
 ) -> None:
-    broken, good = await start_group(failure), await start_group()
+    broken, good = await start_group(start_engine, failure), await start_group(start_engine)
     serve_groups(router, broken, good, kv_connector="nixl")
     preferred(router, 1)
     response = await (await router.client()).post(chat())
@@ -68,9 +62,9 @@ async def test_t069_another_pair_is_tried_where_prefill_fails(
 
 
 async def test_t070_another_attempt_has_another_room(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
-    group = await start_group(prefills, in_turn(unavailable, answers))
+    group = await start_group(start_engine, prefills, in_turn(unavailable, answers))
     serve_groups(router, group, engine="SGLang", retry_attempts=1, retry_interval_ms=1)
     response = await (await router.client()).post(chat())
 
@@ -83,13 +77,13 @@ async def test_t070_another_attempt_has_another_room(
 
 @pytest.mark.parametrize("connector", ALL)
 async def test_t072_a_last_failure_is_told(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
     """The reference answers 500 whatever happened; here the client sees what did (defects 1, 5)."""
     serve_groups(
         router,
-        await start_group(closes, Stays()),
-        await start_group(closes, Stays()),
+        await start_group(start_engine, closes, Stays()),
+        await start_group(start_engine, closes, Stays()),
         kv_connector=connector,
     )
     client = await router.client()
@@ -102,9 +96,9 @@ async def test_t072_a_last_failure_is_told(
 
 @pytest.mark.parametrize("connector", ALL)
 async def test_t072_a_last_error_of_prefill_passes_through(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
-    group = await start_group(fails, Stays())
+    group = await start_group(start_engine, fails, Stays())
     serve_groups(router, group, kv_connector=connector)
     response = await (await router.client()).post(chat())
 
@@ -114,10 +108,10 @@ async def test_t072_a_last_error_of_prefill_passes_through(
 
 
 async def test_t066_without_a_pair_the_client_is_told_to_come_back(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     """The reference answers 400, as if the client were to blame (defect 5)."""
-    group = await start_group()
+    group = await start_group(start_engine)
     entries = (
         group.prefill.entry(role="prefill", group="1"),
         group.decode.entry(role="decode", group="2"),
@@ -133,10 +127,13 @@ async def test_t066_without_a_pair_the_client_is_told_to_come_back(
 
 @pytest.mark.parametrize("connector", ALL)
 async def test_rt_01_what_prefill_refuses_is_told_to_the_client(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
     stays = Stays()
-    first, second = await start_group(refuses, stays), await start_group(refuses, stays)
+    first, second = (
+        await start_group(start_engine, refuses, stays),
+        await start_group(start_engine, refuses, stays),
+    )
     serve_groups(router, first, second, kv_connector=connector, retry_attempts=5)
     response = await (await router.client()).post(chat(stream=True))
 
@@ -147,9 +144,9 @@ async def test_rt_01_what_prefill_refuses_is_told_to_the_client(
 
 @pytest.mark.parametrize("connector", ALL)
 async def test_rt_01_what_decode_refuses_is_told_to_the_client(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
-    group = await start_group(prefills, refuses)
+    group = await start_group(start_engine, prefills, refuses)
     serve_groups(router, group, kv_connector=connector, retry_attempts=5)
     response = await (await router.client()).post(chat(stream=True))
 
@@ -160,10 +157,13 @@ async def test_rt_01_what_decode_refuses_is_told_to_the_client(
 
 @pytest.mark.parametrize("connector", ALL)
 async def test_rt_18_nothing_is_sent_again_after_the_first_byte(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
     breaks = BreaksOff()
-    groups = [await start_group(prefills, breaks), await start_group(prefills, breaks)]
+    groups = [
+        await start_group(start_engine, prefills, breaks),
+        await start_group(start_engine, prefills, breaks),
+    ]
     serve_groups(router, *groups, kv_connector=connector, retry_attempts=5)
     client = await router.client()
     await client.send(post_bytes(chat(stream=True)))
@@ -181,13 +181,13 @@ async def test_rt_18_nothing_is_sent_again_after_the_first_byte(
 
 
 async def test_rt_19_a_broken_answer_never_looks_whole(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     async def half(turn: Turn) -> None:
         await turn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 50)
         turn.close()
 
-    group = await start_group(prefills, half)
+    group = await start_group(start_engine, prefills, half)
     serve_groups(router, group, retry_attempts=5)
     client = await router.client()
 
@@ -200,7 +200,7 @@ async def test_rt_19_a_broken_answer_never_looks_whole(
 
 @pytest.mark.parametrize("failure", [fails, closes])
 async def test_rt_21_a_prefill_that_fails_late_does_not_spoil_the_answer(
-    router: RouterUnderTest, start_group: StartGroup, failure: Script
+    router: RouterUnderTest, start_engine: StartEngine, failure: Script
 ) -> None:
     decode_began = asyncio.Event()
 
@@ -216,7 +216,7 @@ async def test_rt_21_a_prefill_that_fails_late_does_not_spoil_the_answer(
         await turn.event({"choices": [{"index": 0, "delta": {"content": "b"}}]})
         await turn.chunk(b"")
 
-    group = await start_group(fails_late, streams_on)
+    group = await start_group(start_engine, fails_late, streams_on)
     serve_groups(router, group, engine="SGLang", retry_attempts=5)
     response = await (await router.client()).post(chat(stream=True))
 
@@ -228,10 +228,10 @@ async def test_rt_21_a_prefill_that_fails_late_does_not_spoil_the_answer(
 
 @pytest.mark.parametrize("connector", ALL)
 async def test_both_are_stopped_where_the_client_leaves(
-    router: RouterUnderTest, start_group: StartGroup, connector: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str
 ) -> None:
     prefill, decode = Stays(), Stays()
-    group = await start_group(prefill, decode)
+    group = await start_group(start_engine, prefill, decode)
     serve_groups(router, group, kv_connector=connector)
     client = await router.client()
     await client.send(post_bytes(chat()))
@@ -248,10 +248,10 @@ async def test_both_are_stopped_where_the_client_leaves(
 
 
 async def test_a_client_that_leaves_during_decode_stops_it(
-    router: RouterUnderTest, start_group: StartGroup
+    router: RouterUnderTest, start_engine: StartEngine
 ) -> None:
     decode = Stays()
-    serve_groups(router, await start_group(prefills, decode))
+    serve_groups(router, await start_group(start_engine, prefills, decode))
     client = await router.client()
     await client.send(post_bytes(chat()))
     await decode.came.wait()
@@ -264,13 +264,13 @@ async def test_a_client_that_leaves_during_decode_stops_it(
 @pytest.mark.parametrize("connector", ALL)
 @pytest.mark.parametrize("hangs", ["prefill", "decode"])
 async def test_rt_03_one_deadline_holds_for_both_phases(
-    router: RouterUnderTest, start_group: StartGroup, connector: str, hangs: str
+    router: RouterUnderTest, start_engine: StartEngine, connector: str, hangs: str
 ) -> None:
     stays = Stays()
     scripts = {"prefill": prefills, "decode": answers} | {hangs: stays}
     if connector == "sglang":
         scripts = dict.fromkeys(scripts, stays)
-    group = await start_group(scripts["prefill"], scripts["decode"])
+    group = await start_group(start_engine, scripts["prefill"], scripts["decode"])
     serve_groups(router, group, kv_connector=connector, timeout_ms=50, retry_attempts=5)
     response = await (await router.client()).post(chat())
 
@@ -282,10 +282,10 @@ async def test_rt_03_one_deadline_holds_for_both_phases(
 
 @pytest.mark.parametrize("failing", ["prefill", "decode"])
 async def test_the_engine_that_fails_is_ejected_and_not_its_partner(
-    router: RouterUnderTest, start_group: StartGroup, failing: str
+    router: RouterUnderTest, start_engine: StartEngine, failing: str
 ) -> None:
     scripts = {"prefill": prefills, "decode": answers} | {failing: unavailable}
-    serve_groups(router, await start_group(scripts["prefill"], scripts["decode"]))
+    serve_groups(router, await start_group(start_engine, scripts["prefill"], scripts["decode"]))
     client = await router.client()
     for _ in range(EJECT_AFTER_FAILURES):
         assert (await client.post(chat())).status == 503
@@ -300,7 +300,7 @@ async def test_the_engine_that_fails_is_ejected_and_not_its_partner(
 
 @pytest.mark.parametrize("stale", ["prefill", "decode"])
 async def test_a_kept_connection_that_was_closed_costs_nothing(
-    router: RouterUnderTest, start_group: StartGroup, stale: str
+    router: RouterUnderTest, start_engine: StartEngine, stale: str
 ) -> None:
     async def answers_and_closes(turn: Turn) -> None:
         await (prefills if stale == "prefill" else answers)(turn)
@@ -310,7 +310,7 @@ async def test_a_kept_connection_that_was_closed_costs_nothing(
     closed = asyncio.Event()
     scripts = {"prefill": prefills, "decode": answers}
     engines = scripts | {stale: in_turn(answers_and_closes, scripts[stale])}
-    group = await start_group(engines["prefill"], engines["decode"])
+    group = await start_group(start_engine, engines["prefill"], engines["decode"])
     serve_groups(router, group, kv_connector="nixl")
     client = await router.client()
     await client.post(chat())
@@ -331,7 +331,7 @@ async def test_a_kept_connection_that_was_closed_costs_nothing(
 @pytest.mark.parametrize("answer", [b"[1]", b"{", b'{"kv_transfer_params":"' + b"x" * 4096 + b'"}'])
 async def test_an_answer_of_prefill_that_is_of_no_use_is_a_failure(
     router: RouterUnderTest,
-    start_group: StartGroup,
+    start_engine: StartEngine,
     answer: bytes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -340,7 +340,7 @@ async def test_an_answer_of_prefill_that_is_of_no_use_is_a_failure(
     async def useless(turn: Turn) -> None:
         await turn.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
 
-    group = await start_group(useless)
+    group = await start_group(start_engine, useless)
     serve_groups(router, group, kv_connector="nixl")
     response = await (await router.client()).post(chat())
 
@@ -350,23 +350,23 @@ async def test_an_answer_of_prefill_that_is_of_no_use_is_a_failure(
 
 
 async def test_a_long_answer_is_only_kept_where_it_is_needed(
-    router: RouterUnderTest, start_group: StartGroup, monkeypatch: pytest.MonkeyPatch
+    router: RouterUnderTest, start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prefill_decode, "MOST_TRANSFER_BYTES", 1024)
 
     async def long_winded(turn: Turn) -> None:
         await turn.respond({"text": "x" * 100_000, "usage": USAGE})
 
-    serve_groups(router, await start_group(long_winded), kv_connector="http")
+    serve_groups(router, await start_group(start_engine, long_winded), kv_connector="http")
 
     assert (await (await router.client()).post(chat())).status == 200
 
 
 async def test_a_request_waits_for_a_pair_and_not_for_decode_alone(
-    start_router_under_test: StartRouter, start_group: StartGroup
+    start_router_under_test: StartRouter, start_engine: StartEngine
 ) -> None:
     router = await start_router_under_test()
-    group = await start_group(prefills, streams)
+    group = await start_group(start_engine, prefills, streams)
     decode = group.decode.entry(role="decode", pod="d")
     router.serve(decode)
     client = await router.client()

@@ -11,10 +11,10 @@ from services.router.tests.engine import Script, Turn, answers
 from services.router.tests.pairs_under_test import (
     closes,
     fails,
-    group_starter,
     prefills,
     refuses,
     serve_groups,
+    start_group,
     streams,
 )
 
@@ -27,18 +27,14 @@ ANSWERED = {0, 200, 400, 500, 502, 503, 504}
 """0: broken off."""
 
 
-async def resets(turn: Turn) -> None:
-    turn.close(reset=True)
+def breaks_off(said: bytes) -> Script:
+    """An engine that says so much, and is gone."""
 
+    async def script(turn: Turn) -> None:
+        await turn.send(said)
+        turn.close(reset=not said)
 
-async def half_a_head(turn: Turn) -> None:
-    await turn.send(b"HTTP/1.1 200 OK\r\nContent-")
-    turn.close()
-
-
-async def garbage(turn: Turn) -> None:
-    await turn.send(b"\x00\x01 not http \r\n\r\n")
-    await turn.gone()
+    return script
 
 
 async def hangs(turn: Turn) -> None:
@@ -51,7 +47,12 @@ async def half_a_stream(turn: Turn) -> None:
     turn.close(reset=True)
 
 
-FAULTS: list[Script] = [closes, fails, refuses, resets, half_a_head, garbage, hangs]
+FAULTS: list[Script] = [
+    *(closes, fails, refuses, hangs, breaks_off(b"")),
+    breaks_off(b"HTTP/1.1 200 OK\r\nContent-"),
+    breaks_off(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
+    breaks_off(b"\x00\x01 not http \r\n\r\n"),
+]
 
 
 def at_random(numbers: random.Random, works: list[Script], faults: list[Script]) -> Script:
@@ -79,9 +80,9 @@ async def test_engines_that_fail_at_any_point_leave_nothing_behind(
 ) -> None:
     numbers = random.Random(connector)
     router = await start_router_under_test()
-    start = group_starter(start_engine)
     groups = [
-        await start(
+        await start_group(
+            start_engine,
             at_random(numbers, [prefills], FAULTS),
             at_random(numbers, [answers, streams], [*FAULTS, half_a_stream]),
         )
