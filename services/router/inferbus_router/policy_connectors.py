@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from inferbus_contracts.events.route import ServerEntry
-from inferbus_router.json_members import with_members
-from inferbus_router.json_spans import item_spans, top_level_spans
+from inferbus_router.json_members import JsonMembers
+from inferbus_router.json_spans import item_spans
 
 MOST_TRANSFER_BYTES = 4 * 1024 * 1024
 """The longest prefill answer that is kept to find out where its blocks are."""
@@ -108,17 +108,17 @@ class Bodies(NamedTuple):
     """Where the connector needs the prefill's answer, `with_transfer` completes it."""
 
 
-def http_bodies(body: bytes) -> Bodies:
+def http_bodies(body: JsonMembers) -> Bodies:
     """`http` and `lmcache`: prefill computes one token that nobody reads."""
-    return Bodies(_prefill(body, {}), body)
+    return Bodies(_prefill(body, {}), body.raw)
 
 
-def nixl_bodies(body: bytes) -> Bodies:
+def nixl_bodies(body: JsonMembers) -> Bodies:
     """`nixl` and `mooncake`: prefill is told to keep its blocks for another engine."""
-    return Bodies(_prefill(body, {_TRANSFER: _ASKS_FOR_PREFILL}), body)
+    return Bodies(_prefill(body, {_TRANSFER: _ASKS_FOR_PREFILL}), body.raw)
 
 
-def sglang_bodies(body: bytes, room: Room) -> Bodies:
+def sglang_bodies(body: JsonMembers, room: Room) -> Bodies:
     """`sglang`: both are told the room; a batch of prompts needs one for each of them."""
     prompts = _batch_size(body)
     where: dict[str, Any] = {"bootstrap_host": room.host, "bootstrap_room": room.number}
@@ -128,10 +128,10 @@ def sglang_bodies(body: bytes, room: Room) -> Bodies:
         where = {name: [value] * prompts for name, value in where.items()}
         where["bootstrap_room"] = [(room.number + n) % (1 << 63) for n in range(prompts)]
     members = {name: orjson.dumps(value) for name, value in where.items()}
-    return Bodies(_prefill(body, members), with_members(body, members))
+    return Bodies(_prefill(body, members), body.changed(members))
 
 
-def bodies_of(connector: Connector, body: bytes, room: Room | None) -> Bodies:
+def bodies_of(connector: Connector, body: JsonMembers, room: Room | None) -> Bodies:
     """The two bodies; only SGLang's halves need a room."""
     if room is not None:
         return sglang_bodies(body, room)
@@ -146,7 +146,7 @@ def transfer_in(answer: bytes) -> bytes:
     """
     if not isinstance(_parsed(answer), dict):
         raise ValueError("not an object")
-    found = dict(top_level_spans(answer)).get(_TRANSFER)
+    found = JsonMembers(answer).span(_TRANSFER)
     return b"null" if found is None else answer[slice(*found)]
 
 
@@ -158,26 +158,25 @@ def _parsed(answer: bytes) -> Any:
         return json.loads(answer)
 
 
-def with_transfer(body: bytes, transfer: bytes) -> bytes:
+def with_transfer(body: JsonMembers, transfer: bytes) -> bytes:
     """The decode endpoint's body for `nixl` and `mooncake`: it fetches the blocks from there."""
-    return with_members(body, {_TRANSFER: transfer})
+    return body.changed({_TRANSFER: transfer})
 
 
-def _prefill(body: bytes, members: dict[str, bytes]) -> bytes:
+def _prefill(body: JsonMembers, members: dict[str, bytes]) -> bytes:
     """One token, in one piece; every limit that the client gave becomes 1, and there is one."""
-    given = {name for name, _ in top_level_spans(body)}
-    lengths = given.intersection(_LENGTHS)
-    if "max_output_tokens" not in given:
+    lengths = body.names.intersection(_LENGTHS)
+    if "max_output_tokens" not in lengths:
         lengths.add("max_tokens")
     limits = dict.fromkeys(sorted(lengths), b"1")
-    return with_members(body, limits | members, (*_STREAMING, _LEAST_LENGTH))
+    return body.changed(limits | members, (*_STREAMING, _LEAST_LENGTH))
 
 
-def _batch_size(body: bytes) -> int | None:
+def _batch_size(body: JsonMembers) -> int | None:
     """How many prompts a body holds that has a list of them; None where there is one prompt."""
-    start, end = dict(top_level_spans(body)).get(_BATCH_MEMBER, (0, 0))
-    if body[start:end][:1] != b"[":
+    raw, span = body.raw, body.span(_BATCH_MEMBER)
+    if span is None or raw[span[0] : span[0] + 1] != b"[":
         return None
-    prompts = list(item_spans(body, start))
-    is_batch = bool(prompts) and body[prompts[0][0] : prompts[0][0] + 1] in (b'"', b"[")
+    prompts = list(item_spans(raw, span[0]))
+    is_batch = bool(prompts) and raw[prompts[0][0] : prompts[0][0] + 1] in (b'"', b"[")
     return len(prompts) if is_batch else None

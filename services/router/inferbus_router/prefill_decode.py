@@ -12,6 +12,7 @@ from inferbus_router.attempts import Attempts
 from inferbus_router.endpoint import Endpoint
 from inferbus_router.errors import no_ready_pair
 from inferbus_router.fleet import ServerState
+from inferbus_router.json_members import JsonMembers
 from inferbus_router.leg import Leg
 from inferbus_router.pairs import Pair
 from inferbus_router.policy_connectors import (
@@ -56,6 +57,8 @@ class PrefillDecode(Attempts):
     _prefill: Leg | None = None
     """Of the last attempt, as the following."""
     _decode: Leg | None = None
+    _body: JsonMembers | None = None
+    """Of all attempts."""
     _bodies: Bodies
     _answer: bytearray
     """What has come of prefill's, where decode needs it."""
@@ -78,7 +81,8 @@ class PrefillDecode(Attempts):
         prefill = self._prefill = Leg(pair.prefill, self, account.prompt_tokens)
         decode = self._decode = Leg(pair.decode, self._owner, 0)
         connector = self._split.connector
-        self._bodies = bodies_of(connector, self._payload, self._room(pair))
+        self._body = self._body or JsonMembers(self._payload)
+        self._bodies = bodies_of(connector, self._body, self._room(pair))
         self._send(prefill, self._bodies.prefill, now_ms)
         if connector.sends_both_at_once:
             self._send(decode, self._bodies.decode, now_ms)
@@ -149,9 +153,10 @@ class PrefillDecode(Attempts):
     def _prefilled(self, prefill: Leg) -> None:
         decode, body = self._decode, self._bodies.decode
         assert decode
+        assert self._body
         if self._split.connector.needs_answer:
             try:
-                body = with_transfer(body, transfer_in(bytes(self._answer)))
+                body = with_transfer(self._body, transfer_in(bytes(self._answer)))
             except ValueError as error:
                 self._useless(prefill, f"is no JSON object: {error}")
                 return

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferbus_contracts.events.route import ServerEntry
+from inferbus_router.json_members import JsonMembers
 from inferbus_router.policy_connectors import (
     Connector,
     Room,
@@ -41,7 +42,7 @@ def test_t067_http_prefill_computes_one_token_and_decode_gets_the_whole_request(
         stream=True,
         stream_options={"include_usage": True},
     )
-    prefill, decode = both(http_bodies(raw))
+    prefill, decode = both(http_bodies(JsonMembers(raw)))
 
     assert prefill == {
         "model": "m",
@@ -53,19 +54,21 @@ def test_t067_http_prefill_computes_one_token_and_decode_gets_the_whole_request(
 
 
 def test_max_tokens_is_set_where_only_the_newer_limit_was_given() -> None:
-    prefill, _ = both(http_bodies(body(max_completion_tokens=64)))
+    prefill, _ = both(http_bodies(JsonMembers(body(max_completion_tokens=64))))
 
     assert (prefill["max_tokens"], prefill["max_completion_tokens"]) == (1, 1)
 
 
 def test_a_responses_request_is_limited_by_its_own_name() -> None:
-    prefill, _ = both(http_bodies(b'{"model":"m","input":"hi","max_output_tokens":64}'))
+    prefill, _ = both(
+        http_bodies(JsonMembers(b'{"model":"m","input":"hi","max_output_tokens":64}'))
+    )
 
     assert prefill == {"model": "m", "input": "hi", "max_output_tokens": 1}
 
 
 def test_a_lower_limit_does_not_stand_above_the_upper_one() -> None:
-    prefill, decode = both(http_bodies(body(min_tokens=16)))
+    prefill, decode = both(http_bodies(JsonMembers(body(min_tokens=16))))
 
     assert "min_tokens" not in prefill
     assert decode["min_tokens"] == 16
@@ -74,19 +77,19 @@ def test_a_lower_limit_does_not_stand_above_the_upper_one() -> None:
 def test_http_decode_gets_the_very_same_bytes() -> None:
     raw = b'{ "model" : "m", "prompt":"x", "seed":1.0 }'
 
-    assert http_bodies(raw).decode is raw
+    assert http_bodies(JsonMembers(raw)).decode is raw
 
 
 def test_t068_nixl_prefill_keeps_its_blocks_and_decode_is_told_where() -> None:
     raw = body(max_tokens=7)
-    prefill, _ = both(nixl_bodies(raw))
+    prefill, _ = both(nixl_bodies(JsonMembers(raw)))
     answer = b'{"id":"x","kv_transfer_params" : {"remote_block_ids":[1, 2],"n":1e3} ,"z":1}'
 
     assert prefill["kv_transfer_params"] == {"do_remote_decode": True, "do_remote_prefill": False}
     assert prefill["max_tokens"] == 1
     transfer = transfer_in(answer)
     assert transfer == b'{"remote_block_ids":[1, 2],"n":1e3}'
-    assert json.loads(with_transfer(raw, transfer)) == json.loads(raw) | {
+    assert json.loads(with_transfer(JsonMembers(raw), transfer)) == json.loads(raw) | {
         "kv_transfer_params": {"remote_block_ids": [1, 2], "n": 1000.0}
     }
 
@@ -94,8 +97,11 @@ def test_t068_nixl_prefill_keeps_its_blocks_and_decode_is_told_where() -> None:
 def test_a_client_cannot_say_itself_where_blocks_are() -> None:
     raw = body(kv_transfer_params={"remote_host": "elsewhere"}, bootstrap_host="elsewhere")
 
-    assert json.loads(with_transfer(raw, transfer_in(b"{}")))["kv_transfer_params"] is None
-    assert json.loads(sglang_bodies(raw, ROOM).decode)["bootstrap_host"] == "10.0.0.1"
+    assert (
+        json.loads(with_transfer(JsonMembers(raw), transfer_in(b"{}")))["kv_transfer_params"]
+        is None
+    )
+    assert json.loads(sglang_bodies(JsonMembers(raw), ROOM).decode)["bootstrap_host"] == "10.0.0.1"
 
 
 def test_half_a_character_in_an_answer_does_no_harm() -> None:
@@ -112,7 +118,7 @@ def test_an_answer_that_is_no_object_is_told(answer: bytes) -> None:
 
 def test_t070_sglang_halves_are_told_the_same_room() -> None:
     raw = body(stream=True, max_tokens=9)
-    prefill, decode = both(sglang_bodies(raw, ROOM))
+    prefill, decode = both(sglang_bodies(JsonMembers(raw), ROOM))
 
     where = {"bootstrap_host": "10.0.0.1", "bootstrap_room": 2**63 - 1}
     assert prefill == {"model": "m", "prompt": "hello", "max_tokens": 1} | where
@@ -120,14 +126,14 @@ def test_t070_sglang_halves_are_told_the_same_room() -> None:
 
 
 def test_a_port_is_told_only_where_it_is_known() -> None:
-    prefill, decode = both(sglang_bodies(body(), ROOM._replace(port=9000)))
+    prefill, decode = both(sglang_bodies(JsonMembers(body()), ROOM._replace(port=9000)))
 
     assert prefill["bootstrap_port"] == decode["bootstrap_port"] == 9000
 
 
 @pytest.mark.parametrize("prompts", [["a", "]", "\udcff,"], [[1, 2], [3], [4]]])
 def test_each_prompt_of_a_batch_has_a_room(prompts: Any) -> None:
-    prefill, decode = both(sglang_bodies(body(prompt=prompts), ROOM))
+    prefill, decode = both(sglang_bodies(JsonMembers(body(prompt=prompts)), ROOM))
 
     rooms = decode["bootstrap_room"]
     assert prefill["bootstrap_room"] == rooms
@@ -138,7 +144,7 @@ def test_each_prompt_of_a_batch_has_a_room(prompts: Any) -> None:
 
 @pytest.mark.parametrize("prompt", ["a", "[", [1, 2, 3], [], None])
 def test_one_prompt_has_one_room(prompt: Any) -> None:
-    _, decode = both(sglang_bodies(body(prompt=prompt), ROOM))
+    _, decode = both(sglang_bodies(JsonMembers(body(prompt=prompt)), ROOM))
 
     assert decode["bootstrap_room"] == 2**63 - 1
 
@@ -154,7 +160,7 @@ def test_decode_gets_all_that_the_client_wrote(connector: Connector, fields: Any
     raw = body(**fields)
     before = bytes(raw)
     prefill, decode = both(
-        bodies_of(connector, raw, ROOM if connector is Connector.SGLANG else None)
+        bodies_of(connector, JsonMembers(raw), ROOM if connector is Connector.SGLANG else None)
     )
 
     assert raw == before

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferbus_router.json_members import with_members
+from inferbus_router.json_members import JsonMembers
 
 NAMES = st.sampled_from(["stream", "max_tokens", "prompt", "a", "b"])
 VALUES = st.recursive(
@@ -32,9 +32,8 @@ def test_the_result_differs_in_the_named_members_alone(
 ) -> None:
     removed -= members.keys()
     raw = spelled(pairs, space)
-    result = with_members(
-        raw, {name: json.dumps(value).encode() for name, value in members.items()}, removed
-    )
+    values = {name: json.dumps(value).encode() for name, value in members.items()}
+    result = JsonMembers(raw).changed(values, removed)
 
     expected = {name: value for name, value in pairs if name not in removed}
     assert json.loads(result) == expected | members
@@ -43,7 +42,7 @@ def test_the_result_differs_in_the_named_members_alone(
 def test_what_is_not_named_stays_byte_for_byte() -> None:
     raw = b'{ "seed" : 12345678901234567890.50, "stream":true , "x":"\\u00e9 \\"stream\\":1"}'
 
-    assert with_members(raw, {"max_tokens": b"1"}, ("stream",)) == (
+    assert JsonMembers(raw).changed({"max_tokens": b"1"}, ("stream",)) == (
         b'{"max_tokens":1, "seed" : 12345678901234567890.50 , "x":"\\u00e9 \\"stream\\":1"}'
     )
 
@@ -61,10 +60,10 @@ def test_what_is_not_named_stays_byte_for_byte() -> None:
     ],
 )
 def test_members_are_set_and_removed_wherever_they_stand(raw: bytes, result: bytes) -> None:
-    assert with_members(raw, {"n": b"1"}, ("stream",)) == result
+    assert JsonMembers(raw).changed({"n": b"1"}, ("stream",)) == result
 
 
 def test_nothing_to_do_gives_the_same_object() -> None:
     raw = b'{"a":1}'
 
-    assert with_members(raw, {}, ("stream",)) is raw
+    assert JsonMembers(raw).changed({}, ("stream",)) is raw
