@@ -83,6 +83,10 @@ class ServerEntry(EventData):
     model: str | None = None
     """The upstream model name; None leaves the client's name in place."""
     engine: str = ""
+    prefill_min_tokens: int | None = Field(default=None, ge=0)
+    """Requests with a shorter prompt go to a decode endpoint alone; None: none do."""
+    bootstrap_port: int | None = Field(default=None, ge=1, le=65535)
+    """Where prefill and decode of SGLang meet; None: where the decode engine expects it."""
     protocol: Literal["http", "https"] = "http"
     target: str | None = None
     """Key of the scale target behind the endpoints: demand is reported under it."""
@@ -90,11 +94,6 @@ class ServerEntry(EventData):
     retry_attempts: int = 0
     retry_interval_ms: int = 100
     kv_connector: str | None = None
-    """As declared; None: by the engine."""
-    prefill_min_tokens: int | None = Field(default=None, ge=0)
-    """Requests with a shorter prompt go to a decode endpoint alone; None: none do."""
-    bootstrap_port: int | None = Field(default=None, ge=1, le=65535)
-    """Where prefill and decode of SGLang meet; None: where the decode engine expects it."""
     endpoints: list[EndpointEntry] = Field(default_factory=list)
 
 

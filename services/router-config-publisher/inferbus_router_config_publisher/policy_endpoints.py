@@ -4,20 +4,22 @@ Invariant: the result depends on the object and the selected pods and templates 
 order they came in; every pod is either an endpoint or is told about.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from inferbus_contracts.events.route import EndpointEntry, ServerEntry
 from inferbus_contracts.keys import ObjectKey
-from inferbus_contracts.resources.annotation_forms import count, port
-from inferbus_contracts.resources.annotations import BOOTSTRAP_PORT, PREFILL_MIN_TOKENS
 from inferbus_contracts.resources.networking import (
     ModelServer,
     PDGroup,
     Retry,
     TrafficPolicy,
     WorkloadProtocol,
+)
+from inferbus_router_config_publisher.policy_disaggregation import (
+    bootstrap_port,
+    prefill_min_tokens,
 )
 from inferbus_router_config_publisher.policy_pods import ServingPod
 from inferbus_router_config_publisher.policy_selection import Labels
@@ -82,28 +84,20 @@ def _entry(
     server: ModelServer, workloads: Sequence[ObjectKey], endpoints: list[EndpointEntry]
 ) -> ServerEntry:
     spec, policy = server.spec, server.spec.traffic_policy or TrafficPolicy()
-    retry, workload_port = policy.retry or Retry(), spec.workload_port
+    retry, port = policy.retry or Retry(), spec.workload_port
     return ServerEntry(
         model=spec.model or None,
         engine=spec.inference_engine.value,
-        protocol=workload_port.protocol.value if workload_port else WorkloadProtocol.HTTP.value,
+        prefill_min_tokens=prefill_min_tokens(server),
+        bootstrap_port=bootstrap_port(server),
+        protocol=port.protocol.value if port else WorkloadProtocol.HTTP.value,
         target=str(workloads[0]) if workloads else None,
         timeout_ms=policy.timeout_ms or None,
         retry_attempts=retry.attempts,
         retry_interval_ms=retry.retry_interval_ms,
         kv_connector=spec.kv_connector.type.value if spec.kv_connector else None,
-        prefill_min_tokens=_number(server, PREFILL_MIN_TOKENS, count),
-        bootstrap_port=_number(server, BOOTSTRAP_PORT, port),
         endpoints=endpoints,
     )
-
-
-def _number(server: ModelServer, annotation: str, read: Callable[[str], int]) -> int | None:
-    """What an annotation says; one that can't be read is told as a doubt (`policy_objects`)."""
-    try:
-        return read(server.annotations[annotation])
-    except (KeyError, ValueError):
-        return None
 
 
 def _what_is_missing(server: ModelServer, group: PDGroup | None, pod: ServingPod) -> str:

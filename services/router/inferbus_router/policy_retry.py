@@ -23,8 +23,6 @@ class Failure(Enum):
     """The endpoint closed the connection, or sent something that isn't HTTP."""
     STATUS = auto()
     """The endpoint answered with one of `RETRYABLE_STATUSES`."""
-    PREFILL = auto()
-    """The prefill endpoint of a pair failed, however: nothing was generated yet."""
     TIMEOUT = auto()
     """The request's deadline passed: there is no time left for another attempt."""
 
@@ -66,11 +64,11 @@ def retry_delay_ms(
 
     `declared_attempts` and `interval_ms` are the ModelServer's `trafficPolicy.retry`; `jitter` is
     in [0, 1) and spreads the wait over [interval / 2, interval × 3 / 2). A request that never
-    reached an engine that answers it is sent again at once.
+    reached an engine is sent again at once.
     """
     if failure is Failure.TIMEOUT:
         return None
-    never_sent = failure in (Failure.CONNECT, Failure.STALE, Failure.PREFILL)
+    never_sent = failure in (Failure.CONNECT, Failure.STALE)
     allowed = max(1, declared_attempts) if never_sent else declared_attempts
     if retries_made >= allowed:
         return None

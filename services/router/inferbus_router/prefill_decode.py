@@ -37,6 +37,8 @@ _GENERATING = frozenset(
 _NO_STATUS = 500
 """The metrics' status of a phase that ended without a response (routing spec 6.6)."""
 _ROOM_BITS = 63
+_NOTHING_GENERATED = Failure.CONNECT
+"""Whatever failed of a prefill, the request is as good as never sent."""
 
 
 def way_of(state: ServerState[Endpoint], request: Request, prompt_tokens: int) -> type[Attempts]:
@@ -125,13 +127,13 @@ class PrefillDecode(Attempts):
         """It never comes, or never ends. That is the end of the attempt, unless decode speaks
         already: then that had what it needs (defect 21).
         """
-        del failure  # nothing was generated, whatever it was
+        del failure  # whatever it was, nothing was generated
         assert self._prefill
         assert self._decode
         if self._decode.status:
             self._fail(self._prefill, self._router.now_ms())
         else:
-            self._owner.response_failed(Failure.PREFILL, f"prefill: {detail}")
+            self._owner.response_failed(_NOTHING_GENERATED, f"prefill: {detail}")
 
     def _refused(
         self, prefill: Leg, head: ResponseHead | None, body: bytes, is_complete: bool
@@ -141,7 +143,7 @@ class PrefillDecode(Attempts):
             self._fail(prefill, self._router.now_ms())
             return
         if head is not None:
-            if head.status >= 500 and self.retry(Failure.PREFILL, self._router.now_ms()):
+            if head.status >= 500 and self.retry(_NOTHING_GENERATED, self._router.now_ms()):
                 return
             self._decode.abandoned()
         self._owner.response_received(head, body, is_complete)
