@@ -153,7 +153,8 @@ async def test_the_work_is_counted_where_it_is(
 
     tokens = prefill.waiting_prompt_tokens
     assert tokens > 0
-    assert (prefill.in_flight, decode.in_flight, decode.waiting_prompt_tokens) == (1, 1, 0)
+    assert (prefill.in_flight, decode.in_flight) == (1, 1)
+    assert decode.waiting_prompt_tokens <= 1
     assert not group.decode.turns
     at_prefill.open()
     await eventually(lambda: len(group.decode.turns) == 1)

@@ -43,7 +43,7 @@ def preferred(router: RouterUnderTest, number: int) -> None:
     """Make the other decode endpoint look busy."""
     for each in router.running.router.state.fleet.endpoints():
         if each.pod.startswith("decode-") and each.pod != f"decode-{number}":
-            each.started(10_000)
+            each.in_flight += 1000
 
 
 @pytest.mark.parametrize("failure", [fails, unavailable, closes])
