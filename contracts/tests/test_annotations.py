@@ -67,6 +67,8 @@ def test_tolerations() -> None:
         ("startup-order", "last-first", "entry-first, roles-in-order"),
         ("tolerations", "{", "JSON list"),
         ("tolerations", "{}", "list of mappings"),
+        ("prefill-min-tokens", "-1", "whole number"),
+        ("bootstrap-port", "0", "port"),
     ],
 )
 def test_a_bad_value_is_told(name: str, value: str, said: str) -> None:
@@ -83,6 +85,8 @@ def test_a_bad_value_is_told(name: str, value: str, said: str) -> None:
         ("rate-limit-per", "name, principal"),
         ("rate-limit-per", "route"),
         ("authentication", "none"),
+        ("prefill-min-tokens", "0"),
+        ("bootstrap-port", "8998"),
         ("model-name", "org/Model-1.5"),
         ("something-else", "anything"),
     ],

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from inferbus_contracts.admission.paths import child
 from inferbus_contracts.admission.rule import Finding, Rule, accepted, error, warning
+from inferbus_contracts.admission.rules_disaggregation import DISAGGREGATION_RULES
 from inferbus_contracts.admission.rules_metadata import LABEL_VALUE_REMEDY
 from inferbus_contracts.errors import ErrorCode
 from inferbus_contracts.resources.names import is_label_key, is_label_value
@@ -249,4 +250,5 @@ SERVER_RULES: tuple[Rule, ...] = (
         "RT-22", "routing 1.2, 8.5 (103); ruling 4", "v0.1.0 accepts it", groups_can_be_told_apart
     ),
     warning("RT-23", "routing 1.2; ruling 4", "v0.1.0 accepts it", labels_can_match),
+    *DISAGGREGATION_RULES,
 )

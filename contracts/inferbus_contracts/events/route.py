@@ -179,6 +179,10 @@ class ServerEntry(EventData):
     model: str | None = None
     """The upstream model name; None leaves the client's name in place."""
     engine: str = ""
+    prefill_min_tokens: int | None = Field(default=None, ge=0)
+    """Requests with a shorter prompt go to a decode endpoint alone; None: none do."""
+    bootstrap_port: int | None = Field(default=None, ge=1, le=65535)
+    """Where prefill and decode of SGLang meet; None: where the decode engine expects it."""
     protocol: Literal["http", "https"] = "http"
     target: str | None = None
     """Key of the scale target behind the endpoints: demand is reported under it."""

@@ -21,6 +21,13 @@ def non_empty(value: str) -> str:
     return value
 
 
+def count(value: str) -> int:
+    """A whole number from 0 on."""
+    if not value.isdecimal():
+        raise ValueError("should be a whole number, 0 or more")
+    return int(value)
+
+
 def port(value: str) -> int:
     """A port, 1 to 65535."""
     if not value.isdecimal() or not 0 < int(value) < 65536:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from inferbus_contracts.resources.annotation_forms import non_empty, port, word
+from inferbus_contracts.resources.annotation_forms import count, non_empty, port, word
 from inferbus_contracts.resources.annotations_routes import ROUTE_PARSERS
 from inferbus_contracts.resources.scalars import parse_duration_ms, quantity_float
 
@@ -30,6 +30,10 @@ ENGINE = f"{PREFIX}engine"
 """On an inference Service: which engine its pods run, a word of ModelServer.inferenceEngine."""
 ENGINE_PORT = f"{PREFIX}engine-port"
 """On a pod: the port that its engine answers on."""
+PREFILL_MIN_TOKENS = f"{PREFIX}prefill-min-tokens"
+"""On a ModelServer with a pdGroup: shorter prompts go to a decode pod alone."""
+BOOTSTRAP_PORT = f"{PREFIX}bootstrap-port"
+"""On a ModelServer of SGLang pods with a pdGroup: where prefill and decode meet."""
 OWNED_BY = f"{PREFIX}owned-by"
 """On a ModelRoute: `owned_by` of its model in `/v1/models` (ruling "owner")."""
 CREATED_AT = f"{PREFIX}created-at"
@@ -280,6 +284,8 @@ _PARSERS: dict[str, Any] = {
     AGGREGATION: parse_aggregations,
     ENGINE: non_empty,
     ENGINE_PORT: port,
+    PREFILL_MIN_TOKENS: count,
+    BOOTSTRAP_PORT: port,
     OWNED_BY: str,
     CREATED_AT: str,
     TRY_TIMEOUT: parse_deadline_ms,

@@ -244,6 +244,8 @@ class KVConnectorType(StrEnum):
     LMCACHE = "lmcache"
     NIXL = "nixl"
     MOONCAKE = "mooncake"
+    SGLANG = "sglang"
+    """SGLang's own; what its engines use where nothing else is said."""
 
 
 class KVConnector(ResourcePart):

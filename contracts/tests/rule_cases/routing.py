@@ -3,6 +3,8 @@
 RULE = "spec.rules[0]"
 
 
+PAIRED = {"groupKey": "g", "prefillLabels": {"r": "p"}, "decodeLabels": {"r": "d"}}
+
 BROKEN = [
     ("RT-1", "ModelRoute", {"spec.modelName": ...}, "spec.modelName"),
     ("RT-1", "ModelRoute", {"spec.modelName": ""}, "spec.modelName"),
@@ -61,6 +63,52 @@ BROKEN = [
         "ModelServer",
         {"spec.workloadSelector.matchLabels": {"a": "b c"}},
         "spec.workloadSelector.matchLabels.a",
+    ),
+    (
+        "RT-24",
+        "ModelServer",
+        {
+            "spec.workloadSelector.pdGroup": PAIRED,
+            "spec.inferenceEngine": "SGLang",
+            "spec.kvConnector": {"type": "nixl"},
+        },
+        "spec.kvConnector.type",
+    ),
+    (
+        "RT-24",
+        "ModelServer",
+        {
+            "spec.workloadSelector.pdGroup": PAIRED,
+            "spec.inferenceEngine": "vLLM",
+            "spec.kvConnector": {"type": "sglang"},
+        },
+        "spec.kvConnector.type",
+    ),
+    (
+        "RT-25",
+        "ModelServer",
+        {"metadata.annotations": {"inferbus.dev/prefill-min-tokens": "256"}},
+        'metadata.annotations["inferbus.dev/prefill-min-tokens"]',
+    ),
+    (
+        "RT-25",
+        "ModelServer",
+        {
+            "metadata.annotations": {"inferbus.dev/prefill-min-tokens": "256"},
+            "spec.workloadSelector.pdGroup": PAIRED,
+            "spec.inferenceEngine": "SGLang",
+        },
+        'metadata.annotations["inferbus.dev/prefill-min-tokens"]',
+    ),
+    (
+        "RT-25",
+        "ModelServer",
+        {
+            "metadata.annotations": {"inferbus.dev/bootstrap-port": "9000"},
+            "spec.workloadSelector.pdGroup": PAIRED,
+            "spec.inferenceEngine": "vLLM",
+        },
+        'metadata.annotations["inferbus.dev/bootstrap-port"]',
     ),
     ("RT-30", "ExternalModelProvider", {"spec.baseURL": "https://u:p@x"}, "spec.baseURL"),
     ("RT-30", "ExternalModelProvider", {"spec.baseURL": "https://x/?key=1"}, "spec.baseURL"),

@@ -13,6 +13,7 @@ Invariant: the events depend on the submitted requests and their times alone, ne
 from collections import deque
 from typing import NamedTuple
 
+from inferbus_engine_simulator.policy_arrivals import Arrivals
 from inferbus_engine_simulator.policy_blocks import BlockPool
 from inferbus_engine_simulator.policy_events import (
     Aborted,
@@ -24,21 +25,11 @@ from inferbus_engine_simulator.policy_events import (
     Request,
     Stepped,
 )
+from inferbus_engine_simulator.policy_limits import EngineLimits
 from inferbus_engine_simulator.policy_sequence import Sequence
 from inferbus_engine_simulator.policy_timing import StepTiming
 
 _US_PER_MS = 1000
-
-
-class EngineLimits(NamedTuple):
-    """What an engine can hold."""
-
-    block_size_tokens: int = 16
-    blocks: int = 4096
-    max_num_seqs: int = 256
-    max_num_batched_tokens: int = 2048
-    """Token budget of one step; at least `max_num_seqs`, so that no decoding request starves."""
-    prefix_caching: bool = True
 
 
 class _Step(NamedTuple):
@@ -62,6 +53,7 @@ class Engine:
         self.ready_ms = start_ms + startup_ms
         self._timing = timing
         self._now_us = start_ms * _US_PER_MS
+        self._arriving = Arrivals()
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}
@@ -75,8 +67,8 @@ class Engine:
 
     @property
     def waiting(self) -> list[Request]:
-        """Requests in the queue, the next to be admitted first."""
-        return [sequence.request for sequence in self._waiting]
+        """Requests in the queue, the next to be admitted first, then those whose blocks come."""
+        return [one.request for one in (*self._waiting, *self._arriving.sequences)]
 
     @property
     def context_tokens(self) -> int:
@@ -103,7 +95,7 @@ class Engine:
         self._run_until(now_ms * _US_PER_MS)
         sequence = Sequence(request, max(self._now_us, now_ms * _US_PER_MS))
         self._sequences[request.request_id] = sequence
-        self._waiting.append(sequence)
+        self._arriving.add(sequence)
         self._run_until(now_ms * _US_PER_MS)
 
     def abort(self, request_id: str, now_ms: int) -> bool:
@@ -115,18 +107,15 @@ class Engine:
         if sequence in self._running:
             self._running.remove(sequence)
             self._release(sequence)
-        else:
+        elif not self._arriving.remove(sequence):
             self._waiting.remove(sequence)
         self._events.append(Aborted(request_id, max(self._now_us, now_ms * _US_PER_MS)))
         return True
 
     def next_event_ms(self) -> int | None:
         """The first millisecond at which `advance` has something to do; None while idle."""
-        if self._step is not None:
-            return -(-self._step.ends_us // _US_PER_MS)
-        if self._waiting or self._running:
-            return max(self.ready_ms, -(-self._now_us // _US_PER_MS))
-        return None
+        next_us = self._begins_us() if self._step is None else self._step.ends_us
+        return None if next_us is None else -(-next_us // _US_PER_MS)
 
     def advance(self, now_ms: int) -> list[Event]:
         """Everything that happened since the last call, up to and including `now_ms`."""
@@ -134,11 +123,19 @@ class Engine:
         events, self._events = self._events, []
         return events
 
+    def _begins_us(self) -> int | None:
+        """When the next step begins; None while there is nothing to compute."""
+        now_us = max(self._now_us, self.ready_ms * _US_PER_MS)
+        if self._waiting or self._running:
+            return now_us
+        arrives_us = self._arriving.next_us
+        return None if arrives_us is None else max(now_us, arrives_us)
+
     def _run_until(self, until_us: int) -> None:
         while True:
             if self._step is None:
-                begins_us = max(self._now_us, self.ready_ms * _US_PER_MS)
-                if not self._sequences or begins_us > until_us:
+                begins_us = self._begins_us()
+                if begins_us is None or begins_us > until_us:
                     self._now_us = max(self._now_us, until_us)
                     return
                 self._begin_step(begins_us)
@@ -149,6 +146,7 @@ class Engine:
 
     def _begin_step(self, now_us: int) -> None:
         self._now_us = now_us
+        self._waiting.extend(self._arriving.take(now_us))
         running = len(self._running)
         work = self._schedule_running(now_us)
         # Whoever was preempted would otherwise take back the blocks it has just given up.

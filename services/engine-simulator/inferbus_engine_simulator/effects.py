@@ -118,6 +118,10 @@ class EngineRunner:
         """Wait for virtual milliseconds."""
         await self._clock.sleep(duration_ms / 1000)
 
+    def real_seconds(self, duration_ms: int) -> float:
+        """What virtual milliseconds take."""
+        return duration_ms / 1000 / self._clock.anchor.rate
+
     def next_id(self) -> str:
         """A number that no other call of this engine has, as text."""
         return f"{self.started_ms:x}{next(self._numbers):08x}"

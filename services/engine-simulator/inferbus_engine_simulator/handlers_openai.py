@@ -11,6 +11,7 @@ from aiohttp import web
 
 from inferbus_engine_simulator.effects import EngineRunner, Inbox
 from inferbus_engine_simulator.faults import GARBAGE, Disturber
+from inferbus_engine_simulator.handover import Handover
 from inferbus_engine_simulator.http_replies import json_reply, read_json, read_object
 from inferbus_engine_simulator.policy_api_errors import bad_request, not_found
 from inferbus_engine_simulator.policy_api_requests import (
@@ -30,6 +31,7 @@ from inferbus_engine_simulator.policy_api_responses import (
 from inferbus_engine_simulator.policy_engine_flags import EngineKind
 from inferbus_engine_simulator.policy_events import Request
 from inferbus_engine_simulator.policy_faults import Fault
+from inferbus_engine_simulator.policy_rooms import Side
 from inferbus_engine_simulator.policy_tokens import detokenize, output_text, prompt_seed
 
 _STRICT = (EngineKind.VLLM, EngineKind.SGLANG)
@@ -40,10 +42,13 @@ _EMBEDDING_DIMENSIONS = 64
 class OpenAiHandlers:
     """Handlers of one engine."""
 
-    def __init__(self, runner: EngineRunner, disturber: Disturber, address: str) -> None:
+    def __init__(
+        self, runner: EngineRunner, disturber: Disturber, handover: Handover, address: str
+    ) -> None:
         """`address` is where other engines reach this one."""
         self._runner = runner
         self._disturber = disturber
+        self._handover = handover
         self._address = address
 
     def routes(self) -> list[web.RouteDef]:
@@ -103,16 +108,19 @@ class OpenAiHandlers:
             chat=chat,
         )
         self._runner.statistics.note_parameters(call.n, call.max_tokens)
-        inbox = self._runner.submit(self._requests(call, answer.answer_id, adapter))
-        try:
-            if call.stream:
-                return await self._stream(request, call, inbox, answer, fault)
-            return await self._whole(call, inbox, answer)
-        finally:
-            self._runner.abort(inbox)
+        async with self._handover.of(call):
+            inbox = self._runner.submit(self._requests(call, answer.answer_id, adapter))
+            try:
+                if call.stream:
+                    return await self._stream(request, call, inbox, answer, fault)
+                return await self._whole(call, inbox, answer)
+            finally:
+                self._runner.abort(inbox)
 
     def _requests(self, call: Call, call_id: str, adapter: str) -> list[Request]:
-        prefilled = call.comes_prefilled(self._runner.options.kv_role)
+        options, transfer = self._runner.options, self._runner.size.transfer
+        in_room = options.meets_in_rooms and options.kv_role == Side.DECODE
+        prefilled = in_room or (options.takes_over and call.names_blocks)
         return [
             Request(
                 request_id=f"{call_id}-{index}",
@@ -122,6 +130,7 @@ class OpenAiHandlers:
                 output_seed=output.seed,
                 adapter=adapter,
                 transferred_tokens=len(output.prompt) if prefilled else 0,
+                transfer_us=transfer.transfer_us(len(output.prompt)) if prefilled else 0,
                 streaming=call.stream,
             )
             for index, output in enumerate(call.outputs)
@@ -139,7 +148,7 @@ class OpenAiHandlers:
             for output, life in zip(call.outputs, lives, strict=True)
         ]
         body = whole_body(answer, texts, lives, sum(map(len, call.prompts)))
-        if call.asks_for_prefill:
+        if call.asks_for_prefill and self._runner.options.hands_over:
             body["kv_transfer_params"] = self._transfer(call, answer.answer_id)
         return json_reply(body)
 

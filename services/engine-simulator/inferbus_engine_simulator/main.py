@@ -23,6 +23,7 @@ from inferbus_engine_simulator.policy_command_line import (
 )
 from inferbus_engine_simulator.policy_engine_flags import EngineKind
 from inferbus_engine_simulator.policy_faults import Fault, FaultPlan, parse_faults
+from inferbus_engine_simulator.policy_rooms import Side
 from inferbus_engine_simulator.policy_sizing import EngineSize, size_engine
 from inferbus_engine_simulator.server import bind, build_app, serve
 from inferbus_engine_simulator.settings import PlatformSettings, SimulatorSettings
@@ -66,14 +67,16 @@ async def _run(words: Sequence[str], environment: Mapping[str, str]) -> int:
     clock = SystemClock(Anchor(real_ms=(now := real_now_ms()), virtual_ms=now, rate=rate))
     runner = EngineRunner(options, size, clock, faults, settings.seed)
     host = _host(options.host, platform.pod_ip)
-    app = build_app(runner, host, _adapter_updates(options, environment), os._exit)
+    updates, patience = _adapter_updates(options, environment), settings.bootstrap_timeout_seconds
+    app = build_app(runner, host, updates, os._exit, patience)
     listener = bind(host, options.port)
+    rooms = bind(host, options.bootstrap_port) if _has_rooms(options) else None
     _tell(options, size, host)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve(app, runner, listener, stop, settings.drain_seconds)
+    await serve(app, runner, listener, stop, settings.drain_seconds, rooms)
     return 0
 
 
@@ -111,6 +114,10 @@ def _host(written: str, pod_ip: str) -> str:
 def _adapter_updates(options: ServerOptions, environment: Mapping[str, str]) -> bool:
     allowed = environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower() in ("1", "true")
     return allowed or options.engine is EngineKind.SGLANG
+
+
+def _has_rooms(options: ServerOptions) -> bool:
+    return options.meets_in_rooms and options.kv_role == Side.PREFILL and not options.headless
 
 
 def _tell(options: ServerOptions, size: EngineSize, host: str) -> None:

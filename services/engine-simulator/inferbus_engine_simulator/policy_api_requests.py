@@ -49,8 +49,11 @@ class Call(NamedTuple):
     echo: bool
     kv_transfer: Mapping[str, Any] | None
     """`kv_transfer_params` of a disaggregated request (vLLM)."""
-    bootstrapped: bool
-    """Whether it names a `bootstrap_room`, where prefill and decode meet (SGLang)."""
+    rooms: tuple[int, ...]
+    """`bootstrap_room`, one for each prompt, where prefill and decode meet (SGLang)."""
+    bootstrap_host: str
+    """Of the engine that prefills."""
+    bootstrap_port: int | None
 
     @property
     def prompts(self) -> tuple[tuple[int, ...], ...]:
@@ -62,11 +65,10 @@ class Call(NamedTuple):
         """Whether another engine will decode it."""
         return self.kv_transfer is not None and bool(self.kv_transfer.get("do_remote_decode"))
 
-    def comes_prefilled(self, kv_role: str) -> bool:
-        """Whether another engine has computed the prompt for this one, which has that role."""
-        if self.kv_transfer is not None:
-            return bool(self.kv_transfer.get("do_remote_prefill"))
-        return self.bootstrapped and kv_role == "decode"
+    @property
+    def names_blocks(self) -> bool:
+        """Whether another engine has computed the prompt, and keeps the blocks (vLLM)."""
+        return self.kv_transfer is not None and bool(self.kv_transfer.get("do_remote_prefill"))
 
 
 def parse_chat(body: Any, max_model_len: int, seed: int) -> Call:
@@ -154,7 +156,9 @@ def _call(
         include_usage=bool(options.get("include_usage")),
         echo=bool(fields.get("echo")),
         kv_transfer=transfer,
-        bootstrapped=fields.get("bootstrap_room") is not None,
+        rooms=_rooms(fields.get("bootstrap_room")),
+        bootstrap_host=str(_first(fields.get("bootstrap_host")) or "127.0.0.1"),
+        bootstrap_port=_bootstrap_port(_first(fields.get("bootstrap_port"))),
     )
 
 
@@ -209,6 +213,24 @@ def _integer(
         limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise bad_request(f"{name} must be a whole number, {limits}", name)
     return int(value)
+
+
+def _rooms(value: Any) -> tuple[int, ...]:
+    rooms = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(type(room) is int and 0 <= room < 2**63 for room in rooms):
+        raise bad_request("bootstrap_room must be a whole number, or a list", "bootstrap_room")
+    return tuple(rooms)
+
+
+def _bootstrap_port(value: Any) -> int | None:
+    if value is not None and not (type(value) is int and 0 < value < 65536):
+        raise bad_request("bootstrap_port must be a port", "bootstrap_port")
+    return value
+
+
+def _first(value: Any) -> Any:
+    """Of a batch, for which fields are lists; its prompts are computed at one place."""
+    return next(iter(value), None) if isinstance(value, list) else value
 
 
 def _content_tokens(content: Any) -> list[int]:

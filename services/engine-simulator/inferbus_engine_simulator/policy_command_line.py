@@ -87,11 +87,29 @@ class ServerOptions(NamedTuple):
     kv_role: str = ""
     """`kv_producer`, `kv_consumer`, `kv_both` (vLLM), `prefill`, `decode` (SGLang), or empty."""
     kv_connector: str = ""
+    bootstrap_port: int = 8998
+    """Where prefill and decode meet (SGLang)."""
     quantization: str = ""
     metrics_enabled: bool = True
     headless: bool = False
     """A follower of a multi-node engine: it computes, but serves no API."""
     ignored: tuple[IgnoredFlag, ...] = ()
+
+    @property
+    def meets_in_rooms(self) -> bool:
+        """Whether it computes one half of each request, together with another engine (SGLang)."""
+        return self.engine is EngineKind.SGLANG and self.kv_role in ("prefill", "decode")
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether it tells in its answers where its KV blocks are (vLLM)."""
+        told = self.kv_connector.startswith(("Nixl", "Mooncake"))
+        return told and self.kv_role in ("kv_producer", "kv_both")
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether it takes the KV blocks that a request says are elsewhere (vLLM)."""
+        return self.kv_role in ("kv_consumer", "kv_both")
 
 
 def parse_command_line(

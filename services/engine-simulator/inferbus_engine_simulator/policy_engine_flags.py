@@ -123,6 +123,7 @@ SGLANG_FLAGS: tuple[Flag, ...] = (
     Flag("adapters", ("--lora-paths",), adapter_or_path, Arity.MANY),
     Flag("max_loras", ("--max-loras-per-batch",), _AT_LEAST_1),
     Flag("kv_role", ("--disaggregation-mode",)),
+    Flag("bootstrap_port", ("--disaggregation-bootstrap-port",), port),
     Flag("quantization", ("--quantization",)),
     Flag("metrics_enabled", ("--enable-metrics",), arity=Arity.NONE),
     Flag("node_rank", ("--node-rank",), integer(0)),

@@ -32,6 +32,8 @@ class Request(NamedTuple):
     """Name of the LoRA adapter; blocks are shared only inside one adapter."""
     transferred_tokens: int = 0
     """Leading prompt tokens whose KV blocks come from another engine and need no prefill."""
+    transfer_us: int = 0
+    """How long they are on their way; until then others overtake the request."""
     streaming: bool = False
 
 

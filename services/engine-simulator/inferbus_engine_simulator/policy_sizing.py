@@ -9,12 +9,13 @@ Invariant: a request within `max_model_len` always fits into the cache.
 
 from typing import NamedTuple
 
-from inferbus_engine_simulator.core import EngineLimits
 from inferbus_engine_simulator.policy_accelerators import Accelerator, startup_ms, step_timing
 from inferbus_engine_simulator.policy_command_line import ServerOptions
 from inferbus_engine_simulator.policy_engine_flags import EngineKind
+from inferbus_engine_simulator.policy_limits import EngineLimits
 from inferbus_engine_simulator.policy_models import ModelShape, guess_shape
 from inferbus_engine_simulator.policy_timing import StepTiming
+from inferbus_engine_simulator.policy_transfer import TransferTiming, transfer_timing
 
 _DEFAULT_MODEL_LEN = 32768
 _ACTIVATION_FRACTION = 0.1
@@ -32,6 +33,7 @@ class EngineSize(NamedTuple):
     shape: ModelShape
     limits: EngineLimits
     timing: StepTiming
+    transfer: TransferTiming
     startup_ms: int
     max_model_len: int
     """Longest prompt and output together, tokens."""
@@ -63,6 +65,7 @@ def size_engine(
             prefix_caching=options.prefix_caching,
         ),
         timing=step_timing(device, shape, options.tensor_parallel_size),
+        transfer=transfer_timing(device, shape),
         startup_ms=startup_ms(device, shape, devices),
         max_model_len=max_model_len,
         short_of_memory=affordable < wanted,

@@ -20,11 +20,14 @@ from inferbus_engine_simulator.faults import Disturber
 from inferbus_engine_simulator.handlers_engine import EngineHandlers
 from inferbus_engine_simulator.handlers_openai import OpenAiHandlers
 from inferbus_engine_simulator.handlers_simulator import SimulatorHandlers
+from inferbus_engine_simulator.handover import Handover
 from inferbus_engine_simulator.http_replies import MAX_BODY_BYTES, engine_middleware
 from inferbus_engine_simulator.policy_engine_flags import EngineKind
 
 _LISTEN_WHILE_LOADING = (EngineKind.SGLANG, EngineKind.LLAMACPP, EngineKind.OLLAMA)
 _BACKLOG = 1024
+
+HANDOVER = web.AppKey("handover", Handover)
 
 
 def build_app(
@@ -32,8 +35,12 @@ def build_app(
     address: str,
     allow_adapter_updates: bool,
     exit_process: Callable[[int], None],
+    bootstrap_timeout_seconds: float = 300.0,
 ) -> web.Application:
-    """The HTTP interface of an engine; a follower of a multi-node engine answers probes only."""
+    """The HTTP interface of an engine; a follower of a multi-node engine answers probes only.
+
+    `HANDOVER` in it has what an engine that prefills serves to those that decode.
+    """
     app = web.Application(middlewares=[engine_middleware(runner)], client_max_size=MAX_BODY_BYTES)
     disturber = Disturber(runner, exit_process)
     engine = EngineHandlers(runner, disturber, allow_adapter_updates)
@@ -42,7 +49,8 @@ def build_app(
         app.add_routes([web.get("/health", engine.health)])
         return app
     app.add_routes(engine.routes())
-    app.add_routes(OpenAiHandlers(runner, disturber, address).routes())
+    handover = app[HANDOVER] = Handover(runner, round(bootstrap_timeout_seconds * 1000))
+    app.add_routes(OpenAiHandlers(runner, disturber, handover, address).routes())
     return app
 
 
@@ -65,13 +73,19 @@ async def serve(
     listener: socket.socket,
     stop: asyncio.Event,
     drain_seconds: float,
+    rooms: socket.socket | None = None,
 ) -> None:
-    """Serve until `stop` is set and running requests are done, or `drain_seconds` have passed."""
-    app_runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=drain_seconds
-    )
+    """Serve until `stop` is set and running requests are done, or `drain_seconds` have passed.
+
+    `rooms` is where an engine that prefills meets those that decode.
+    """
+    app_runner = _app_runner(app, drain_seconds)
+    rooms_runner = _app_runner(app[HANDOVER].app(), drain_seconds) if rooms else None
     await app_runner.setup()
     try:
+        if rooms_runner is not None and rooms is not None:
+            await rooms_runner.setup()
+            await web.SockSite(rooms_runner, rooms, backlog=_BACKLOG).start()
         if runner.options.engine not in _LISTEN_WHILE_LOADING:
             await _until_ready(runner, stop)
         if not stop.is_set():
@@ -79,8 +93,16 @@ async def serve(
             await stop.wait()
     finally:
         await app_runner.cleanup()
+        if rooms_runner is not None:
+            await rooms_runner.cleanup()
         runner.stop()
         listener.close()
+
+
+def _app_runner(app: web.Application, drain_seconds: float) -> web.AppRunner:
+    return web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=drain_seconds
+    )
 
 
 def _cannot_listen(address: str, error: Exception) -> Problem:

@@ -39,6 +39,8 @@ class SimulatorSettings(BaseSettings):
     """Where to listen when the command line doesn't say."""
     default_model: str = ""
     """The model's name when the command line has none."""
+    bootstrap_timeout_seconds: float = Field(default=300.0, gt=0)
+    """Virtual seconds that SGLang's prefill and decode wait for each other."""
     drain_seconds: float = Field(default=30.0, gt=0)
     """Real seconds that running requests get after SIGTERM."""
 

@@ -100,10 +100,21 @@ def test_parts_of_a_message_are_counted() -> None:
 
 def test_disaggregated_requests_are_recognised() -> None:
     assert completion(kv_transfer_params={"do_remote_decode": True}).asks_for_prefill
-    assert completion(kv_transfer_params={"do_remote_prefill": True}).comes_prefilled("kv_consumer")
+    assert completion(kv_transfer_params={"do_remote_prefill": True}).names_blocks
+    assert not completion(kv_transfer_params={"do_remote_decode": True}).names_blocks
     room = completion(bootstrap_room=2**62, bootstrap_host="10.0.0.1")
-    assert room.comes_prefilled("decode")
-    assert not room.comes_prefilled("prefill")
+    assert (room.rooms, room.bootstrap_host, room.bootstrap_port) == ((2**62,), "10.0.0.1", None)
+
+
+def test_each_prompt_of_a_batch_has_a_room() -> None:
+    call = completion(
+        prompt=["a", "b"],
+        bootstrap_room=[1, 2],
+        bootstrap_host=["10.0.0.1"] * 2,
+        bootstrap_port=[9000] * 2,
+    )
+
+    assert (call.rooms, call.bootstrap_host, call.bootstrap_port) == ((1, 2), "10.0.0.1", 9000)
 
 
 REFUSED: list[tuple[Any, str | None]] = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferbus_engine_simulator.core import Engine, EngineLimits
+from inferbus_engine_simulator.core import Engine
 from inferbus_engine_simulator.policy_events import (
     Aborted,
     Admitted,
@@ -18,6 +18,7 @@ from inferbus_engine_simulator.policy_events import (
     Request,
     Stepped,
 )
+from inferbus_engine_simulator.policy_limits import EngineLimits
 from inferbus_engine_simulator.policy_timing import StepTiming
 from inferbus_engine_simulator.policy_tokens import output_token
 
@@ -57,8 +58,12 @@ def limits(draw: st.DrawFn) -> EngineLimits:
     )
 
 
+_TRANSFERS = [(0, 0), (0, 0), (20, 0), (20, 2_000), (8, 45_000)]
+"""(tokens whose blocks come from elsewhere, microseconds that they take)."""
+
+
 @st.composite
-def loads(draw: st.DrawFn, most: int = 12) -> Load:
+def loads(draw: st.DrawFn, most: int = 12, with_transfers: bool = True) -> Load:
     """Requests of at most 32 tokens, some with common prefixes, at times that never decrease."""
     load: Load = []
     now_ms = 0
@@ -67,7 +72,13 @@ def loads(draw: st.DrawFn, most: int = 12) -> Load:
         prompt = draw(st.integers(1, 20))
         output = draw(st.integers(0, 12))
         start = draw(st.sampled_from([0, 0, 1000, 2000]))
-        load.append((now_ms, request(f"r{index}", prompt, output, start)))
+        transferred, transfer_us = draw(
+            st.sampled_from(_TRANSFERS if with_transfers else _TRANSFERS[:1])
+        )
+        made = request(f"r{index}", prompt, output, start)
+        load.append(
+            (now_ms, made._replace(transferred_tokens=transferred, transfer_us=transfer_us))
+        )
     return load
 
 
@@ -140,8 +151,9 @@ def test_blocks_never_exceed_the_capacity_and_all_come_back(
 def test_first_admissions_are_first_in_first_out(load: Load, shape: EngineLimits) -> None:
     admitted = [e.request_id for e in play(load, shape) if isinstance(e, Admitted)]
 
-    first_time = list(dict.fromkeys(admitted))
-    assert first_time == [each.request_id for _, each in load]
+    local = [each.request_id for _, each in load if not each.transfer_us]
+    first_time = [name for name in dict.fromkeys(admitted) if name in local]
+    assert first_time == local
 
 
 @settings(deadline=None)
@@ -198,7 +210,7 @@ def test_events_do_not_depend_on_when_the_engine_is_asked(
 
 
 @settings(deadline=None)
-@given(loads(most=8), limits(), st.integers(1, 20), st.integers(0, 12))
+@given(loads(most=8, with_transfers=False), limits(), st.integers(1, 20), st.integers(0, 12))
 def test_a_later_request_never_makes_an_earlier_one_finish_sooner(
     load: Load, shape: EngineLimits, prompt: int, output: int
 ) -> None:
@@ -335,3 +347,31 @@ def test_a_slowed_down_engine_takes_as_many_times_as_long() -> None:
     slow = finish_times(run_to_end(engine))["a"]
 
     assert slow == 3 * finish_times(play([(0, request("a", 8, 5))], EngineLimits()))["a"]
+
+
+def test_blocks_on_their_way_are_waited_for_and_overtaken() -> None:
+    engine = Engine(EngineLimits(16, 100, 1, 64), TIMING, 0)
+    remote = request("remote", 32, 1)._replace(transferred_tokens=32, transfer_us=50_000)
+    engine.submit(remote, 0)
+    engine.submit(request("local", 16, 1), 0)
+    assert [one.request_id for one in engine.waiting] == ["remote"]
+    assert [one.request_id for one in engine.running] == ["local"]
+
+    finished = finish_times(run_to_end(engine))
+    alone = Engine(EngineLimits(16, 100, 1, 64), TIMING, 0)
+    alone.submit(request("one", 1, 1), 0)
+    one_token_us = finish_times(run_to_end(alone))["one"]
+    assert finished["local"] < 50_000
+    assert 50_000 + one_token_us <= finished["remote"] <= 50_000 + one_token_us + 3 * 32
+
+
+def test_a_request_whose_blocks_are_on_their_way_can_be_aborted() -> None:
+    engine = Engine(EngineLimits(), TIMING, 0)
+    for name in ("first", "second"):
+        engine.submit(request(name, 8, 1)._replace(transferred_tokens=8, transfer_us=5_000), 0)
+    assert engine.abort("first", 1)
+
+    events = run_to_end(engine)
+    assert [event.request_id for event in events if isinstance(event, Aborted)] == ["first"]
+    assert list(finish_times(events)) == ["second"]
+    assert engine.next_event_ms() is None

@@ -298,14 +298,3 @@ async def test_a_prefill_tells_where_its_blocks_are_and_a_decode_uses_them(
     assert second["choices"][0]["text"].startswith(first["choices"][0]["text"])
     statistics = decode.runner.view().statistics
     assert (statistics.transferred_tokens, statistics.prefilled_tokens) == (100, 1)
-
-
-async def test_sglang_parts_meet_in_a_bootstrap_room(start_engine: StartEngine) -> None:
-    line = ("python3", "-m", "sglang.launch_server", "--model-path", "m", "--disaggregation-mode")
-    prefill, decode = await start_engine(*line, "prefill"), await start_engine(*line, "decode")
-    body = {"prompt": "x" * 400, "bootstrap_room": 2**62, "bootstrap_host": "127.0.0.9"}
-    await post(prefill, "/v1/completions", **body, max_tokens=1)
-    await post(decode, "/v1/completions", **body, max_tokens=5)
-
-    assert prefill.runner.view().statistics.prefilled_tokens == 100
-    assert decode.runner.view().statistics.transferred_tokens == 100

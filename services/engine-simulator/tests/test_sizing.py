@@ -109,3 +109,18 @@ def test_the_token_budget_is_never_below_the_number_of_sequences() -> None:
     size = size_engine(options("--max-num-batched-tokens", "64"), accelerator("h100"))
 
     assert size.limits.max_num_batched_tokens >= size.limits.max_num_seqs
+
+
+def test_a_transfer_takes_a_fraction_of_the_prefill_it_saves() -> None:
+    size = size_engine(options(model="meta-llama/Llama-3.1-8B"), accelerator("h100"))
+    prefill_us = size.timing.step_us(8192, 0)
+
+    assert 0 < size.transfer.transfer_us(8192) < prefill_us / 2
+    assert size.transfer.transfer_us(1) > 1000
+    assert size.transfer.transfer_us(0) == 0
+
+
+def test_on_instant_hardware_a_transfer_takes_no_time() -> None:
+    size = size_engine(options(model="org/m-7b"), accelerator("instant"))
+
+    assert size.transfer.transfer_us(100_000) == 0

@@ -24,6 +24,10 @@ from inferbus_contracts.resources.networking import (
     TrafficPolicy,
     WorkloadProtocol,
 )
+from inferbus_router_config_publisher.policy_disaggregation import (
+    bootstrap_port,
+    prefill_min_tokens,
+)
 from inferbus_router_config_publisher.policy_pods import ServingPod
 from inferbus_router_config_publisher.policy_selection import Labels
 
@@ -96,6 +100,8 @@ def _entry(
     return ServerEntry(
         model=spec.model or None,
         engine=spec.inference_engine.value,
+        prefill_min_tokens=prefill_min_tokens(server),
+        bootstrap_port=bootstrap_port(server),
         protocol=port.protocol.value if port else WorkloadProtocol.HTTP.value,
         target=str(workloads[0]) if workloads else None,
         timeout_ms=policy.timeout_ms or None,

@@ -13,6 +13,7 @@ from publisher_builders import (
     workload_key,
 )
 
+from inferbus_contracts.admission.schema import decode
 from inferbus_contracts.events.route import (
     EndpointEntry,
     ServerEntry,
@@ -20,6 +21,8 @@ from inferbus_contracts.events.route import (
     SessionSource,
 )
 from inferbus_contracts.events.workload import PodFact
+from inferbus_contracts.resources.networking import ModelServer
+from inferbus_router_config_publisher.policy_endpoints import server_view
 
 MULTI_NODE = {"app": "s", f"{SERVING}name": "w"}
 ENTRY = MULTI_NODE | {f"{SERVING}entry": "true"}
@@ -98,6 +101,27 @@ def test_sessions_that_stay_together() -> None:
 
 def test_an_empty_kv_connector_means_http() -> None:
     assert World(server(kvConnector={})).server().kv_connector == "http"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "published"),
+    [
+        ({}, (None, None)),
+        ({"prefill-min-tokens": "256", "bootstrap-port": "9000"}, (256, 9000)),
+        ({"prefill-min-tokens": "some", "bootstrap-port": "0"}, (None, None)),
+    ],
+)
+def test_annotations_say_how_prefill_and_decode_share_work(
+    annotations: dict[str, str], published: tuple[int | None, int | None]
+) -> None:
+    document = server(kvConnector={"type": "sglang"})
+    document["metadata"]["annotations"] = {
+        f"inferbus.dev/{name}": value for name, value in annotations.items()
+    }
+    entry = server_view(decode(ModelServer, document), [], []).entry
+
+    assert entry.kv_connector == "sglang"
+    assert (entry.prefill_min_tokens, entry.bootstrap_port) == published
 
 
 def test_pods_are_selected_by_all_labels_inside_the_namespace() -> None:

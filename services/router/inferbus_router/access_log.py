@@ -34,6 +34,8 @@ def text_line(record: RequestRecord) -> str:
     model = f" model_name={_one_line(record.model)}" if record.model else ""
     route, backend = _destination(record.destination)
     pod = f" selected_pod={record.pod}" if record.pod else ""
+    if record.prefill_pod:
+        pod += f" prefill_pod={record.prefill_pod}"
     upstream = ""
     if record.attempts:
         status = record.upstream_status
@@ -107,6 +109,7 @@ def json_line(record: RequestRecord) -> str:
         "model_route": route,
         "model_server": backend,
         "selected_pod": record.pod,
+        "prefill_pod": record.prefill_pod,
         "backend_type": "model_server" if backend else "",
         "backend_name": backend,
         "upstream_model": upstream_model,

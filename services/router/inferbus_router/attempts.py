@@ -133,7 +133,7 @@ class Attempts:
         self._owner.response_failed(Failure.TRY_TIMEOUT, "")
 
     def first_byte(self) -> None:
-        """The response has begun."""
+        """The response has begun, or never will: the attempt has all the time it needs."""
         if self._plan.try_deadlines is not None:
             self._plan.try_deadlines.stop(self)
 
@@ -243,6 +243,7 @@ class Attempts:
             self._connection.abandon()
             self._connection = None
         self._wish = None
+        self.first_byte()
         endpoint = self._endpoint
         if endpoint is not None and self._dispatch is not None:
             endpoint.ended(self._dispatch)

@@ -200,6 +200,20 @@ def no_ready_endpoint(server: str, retry_after_seconds: int) -> RequestError:
     )
 
 
+def no_ready_pair(server: str, retry_after_seconds: int) -> RequestError:
+    """Decode endpoints are there, but no prefill endpoint in their groups (routing spec 4.1); the
+    client isn't to blame (defect 5).
+    """
+    message = f"no valid prefill-decode pod pairs found for model server: {server}"
+    return RequestError(
+        503,
+        "no_ready_pair",
+        message,
+        ErrorType.POD_DISCOVERY,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
 def no_schedulable_endpoint(
     server: str, filter_name: str, retry_after_seconds: int
 ) -> RequestError:

@@ -15,6 +15,7 @@ from inferbus_router.fallback import Fallback
 from inferbus_router.fleet import ServerState
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_hold import Waiting
+from inferbus_router.prefill_decode import way_of
 from inferbus_router.provider_request import provider_request
 from inferbus_router.queue_errors import hold_queue_full
 from inferbus_router.queue_ticket import Ticket
@@ -106,7 +107,9 @@ class Exchange(Answering):
         ask.is_stream = body.stream
         if (session := state.server.session) is not None:
             ask.session = session_of(self._request, session.sources)
-        attempts = Attempts(router, self, account, self._request, plan, ask, payload)
+        request = self._request
+        way = Attempts if state.pairs is None else way_of(state, request, account.prompt_tokens)
+        attempts = way(router, self, account, request, plan, ask, payload)
         self._attempts = attempts
         if (provider := state.server.provider) is not None:
             attempts.message = provider_request(

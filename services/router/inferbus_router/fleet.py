@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from inferbus_contracts.events.route import EndpointEntry
 from inferbus_contracts.keys import ObjectKey
+from inferbus_router.pairs import pairs_of
 from inferbus_router.policy_affinity import Bindings
 from inferbus_router.policy_ask import Ask
 from inferbus_router.policy_choice import choose
@@ -44,12 +45,14 @@ class ServerState(Generic[EndpointT]):
         self.bindings = bindings
         self._prefixes = prefixes
         self.endpoints = endpoints
-        self.candidates = tuple(
-            endpoint
-            for entry, endpoint in zip(server.endpoints, endpoints, strict=True)
-            if entry.ready and not entry.draining and entry.role != "prefill"
+        known = tuple(zip(server.endpoints, endpoints, strict=True))
+        self.pairs = pairs_of(known)
+        self.candidates = (
+            tuple(each for entry, each in known if entry.ready and not entry.draining)
+            if self.pairs is None
+            else self.pairs.decodes
         )
-        """Ready, not draining; prefill endpoints take no requests of their own."""
+        """Ready, not draining; of endpoints with roles the decode ones that have a partner."""
         self._members = frozenset(self.candidates)
         self._turn = 0
 

@@ -24,6 +24,7 @@ from inferbus_router.traffic import (
     Histogram,
     Outcome,
     OutcomeCount,
+    Phase,
     Traffic,
 )
 
@@ -48,6 +49,7 @@ class RouterCollector(Collector):
         yield from _request_families(destinations)
         yield from _token_families(destinations)
         yield from _latency_families(destinations)
+        yield from _phase_families(destinations)
         yield from self._active_families(destinations)
         yield from self._limit_families()
         for name, text, value in self._gauges():
@@ -162,6 +164,22 @@ def _latency_families(destinations: list[DestinationTraffic]) -> Iterator[Metric
         if traffic.retries:
             retries.add_metric(key, traffic.retries)
     yield retries
+
+
+def _phase_families(destinations: list[DestinationTraffic]) -> Iterator[Metric]:
+    for phase in Phase:
+        rows: dict[tuple[str, ...], Histogram] = {}
+        for traffic in destinations:
+            for key, durations in traffic.phases.items():
+                if key.phase is phase:
+                    row = (_model_label(traffic.labels), key.path, str(key.status))
+                    rows.setdefault(row, Histogram()).add(durations)
+        yield _histogram_family(
+            f"{REFERENCE}request_{phase}_duration_seconds",
+            f"Of the {phase} phase of requests that two endpoints serve",
+            ("model", "path", "status_code"),
+            rows.items(),
+        )
 
 
 def _histogram_family(

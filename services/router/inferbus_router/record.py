@@ -56,6 +56,8 @@ class RequestRecord:
     inference_pool = ""
     """`namespace/name` of the Gateway API objects that led there, where any did."""
     pod = ""
+    prefill_pod = ""
+    """Where another endpoint computed the prompt."""
     upstream_status = 0
     attempts = 0
 

@@ -32,6 +32,7 @@ from inferbus_router.gateways import (
 )
 from inferbus_router.http_routes import HttpRoutes, Match
 from inferbus_router.matching import Conditions, compile_conditions
+from inferbus_router.policy_connectors import Disaggregation, disaggregation_of
 from inferbus_router.policy_provider import Provider
 from inferbus_router.table_change import TableChange, updated
 from inferbus_router.table_indexes import TableIndexes
@@ -106,6 +107,7 @@ class Server:
     provider: Provider | None
     """None: its endpoints are of the fleet."""
     endpoints: tuple[EndpointEntry, ...]
+    disaggregation: Disaggregation | None = None
 
     @property
     def transport(self) -> Transport:
@@ -288,4 +290,5 @@ def _compile_server(key: ObjectKey, entry: ServerEntry) -> Server:
         session=entry.session,
         provider=Provider(key, entry.provider) if entry.provider else None,
         endpoints=tuple(entry.endpoints),
+        disaggregation=disaggregation_of(entry),
     )

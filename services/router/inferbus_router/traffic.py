@@ -7,6 +7,7 @@ can make the number of series grow.
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import NamedTuple
 
 from inferbus_contracts.events.demand import LATENCY_BOUNDS_MS
@@ -66,6 +67,21 @@ class Outcome(NamedTuple):
     error_type: str
 
 
+class Phase(StrEnum):
+    """A half of a request that two endpoints serve."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+class PhaseKey(NamedTuple):
+    """Such halves that ended alike, as labels."""
+
+    phase: Phase
+    path: str
+    status: int
+
+
 class OutcomeCount:
     """Requests to one destination that ended alike."""
 
@@ -94,6 +110,11 @@ class DestinationTraffic:
         self.ttft = Histogram()
         self.inter_token = Histogram()
         self.outcomes: dict[Outcome, OutcomeCount] = {}
+        self.phases: dict[PhaseKey, Histogram] = {}
+
+    def phase(self, phase: Phase, path: str, status: int) -> Histogram:
+        """How long that phase took in requests where it ended so; `path` is a `path_label`."""
+        return self.phases.setdefault(PhaseKey(phase, path, status), Histogram())
 
     def outcome(self, path: str, status: int, error: ErrorType | None) -> OutcomeCount:
         """Where requests are counted that ended so; `path` is a `path_label`."""

@@ -10,6 +10,7 @@ from inferbus_router.errors import (
     bad_gateway,
     gateway_timeout,
     no_ready_endpoint,
+    no_ready_pair,
     server_not_found,
 )
 from inferbus_router.fleet import Fleet
@@ -24,6 +25,9 @@ def unserved(fleet: Fleet[Endpoint], rule: Rule, retry_after_seconds: int) -> Re
     key = (known or rule.servers)[0]
     name = f"{key.namespace}/{key.name}"
     if known:
+        state = fleet.server(key)
+        if state is not None and state.pairs is not None:
+            return no_ready_pair(name, retry_after_seconds)
         return no_ready_endpoint(name, retry_after_seconds)
     is_provider = key.kind == EXTERNAL_MODEL_PROVIDER
     return provider_not_found(name) if is_provider else server_not_found(name)

@@ -57,15 +57,13 @@ def test_only_ready_endpoints_that_do_not_drain_take_requests() -> None:
             endpoint(1),
             endpoint(2, ready=False),
             endpoint(3, draining=True),
-            endpoint(4, role="prefill"),
-            endpoint(5, role="decode"),
         )
     }
     fleet, _ = fleet_of(entries)
     state = fleet.server(server_key("ms"))
 
     assert state is not None
-    assert [each.pod for each in state.candidates] == ["pod-1", "pod-5"]
+    assert [each.pod for each in state.candidates] == ["pod-1"]
 
 
 def test_rt_24_a_target_without_a_ready_endpoint_is_not_drawn() -> None:
