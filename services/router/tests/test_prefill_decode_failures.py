@@ -377,3 +377,32 @@ async def test_a_request_waits_for_a_pair_and_not_for_decode_alone(
     assert (await client.response()).status == 200
     assert decoded(group) == 1
     await router.settled()
+
+
+async def test_a_prefill_that_waits_for_a_failing_decode_is_not_to_blame(
+    router: RouterUnderTest, start_engine: StartEngine
+) -> None:
+    serve_groups(router, await start_group(start_engine, Stays(), unavailable), engine="SGLang")
+    client = await router.client()
+    for _ in range(EJECT_AFTER_FAILURES):
+        assert (await client.post(chat())).status == 503
+
+    endpoints = router.running.router.state.fleet.endpoints()
+    assert {each.pod for each in endpoints if each.health.failures} == {"decode-1"}
+
+
+async def test_an_answer_of_prefill_that_is_too_long_is_not_read_to_its_end(
+    router: RouterUnderTest, start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefill_decode, "MOST_TRANSFER_BYTES", 1024)
+    left = asyncio.Event()
+
+    async def endless(turn: Turn) -> None:
+        await turn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + b"x" * 2048)
+        await turn.gone()
+        left.set()
+
+    serve_groups(router, await start_group(start_engine, endless), kv_connector="nixl")
+
+    assert (await (await router.client()).post(chat())).status == 502
+    await left.wait()
