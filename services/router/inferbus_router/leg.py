@@ -80,8 +80,7 @@ class Leg:
             self.has_failed = True
             self._receiver.response_failed(failure, detail)
 
-    def cut(self) -> None:
-        """Close the connection: nothing more of the response is wanted."""
+    def _cut(self) -> None:
         connection = self._connection
         self._released()
         if connection is not None:
@@ -136,6 +135,6 @@ class Leg:
         if self.is_over:
             return False
         self.is_over = True
-        self.cut()
+        self._cut()
         self.endpoint.ended(self._dispatch)
         return True

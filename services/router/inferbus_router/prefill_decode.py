@@ -124,7 +124,6 @@ class PrefillDecode(Attempts):
         if self._split.connector.needs_answer:
             self._answer += body
             if len(self._answer) > MOST_TRANSFER_BYTES:
-                prefill.cut()
                 self._useless(prefill, "is too long")
                 return
         if is_complete:

@@ -101,3 +101,11 @@ def in_turn(*scripts: Script) -> Script:
         await (left.pop(0) if len(left) > 1 else left[0])(turn)
 
     return script
+
+
+async def unavailable(turn: Turn) -> None:
+    await turn.respond({"error": {"message": "busy"}}, status=503)
+
+
+def decoded(*groups: Group) -> int:
+    return sum(len(group.decode.turns) for group in groups)
