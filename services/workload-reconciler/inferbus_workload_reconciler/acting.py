@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from inferbus_contracts.topology import MEMBER_TTL_SECONDS
 from inferbus_shared.bus.membership import RENEW_SECONDS
+from inferbus_shared.http_client.send_by import sent_by
 from inferbus_workload_reconciler.actions import (
     Action,
     Create,
@@ -75,8 +76,10 @@ async def _begin(
     done: list[Done],
 ) -> None:
     async with hands:
-        if time.monotonic() <= begin_by_seconds:
-            done.append(Done(action, await _do(substrate, workload, action)))
+        now = time.monotonic()
+        if now <= begin_by_seconds:
+            with sent_by(now + STANDSTILL_SECONDS):
+                done.append(Done(action, await _do(substrate, workload, action)))
 
 
 async def _do(substrate: Substrate, workload: WorkloadSpec, action: Action) -> ActionResult:

@@ -18,6 +18,7 @@ from inferbus_contracts.keys import ObjectKey
 from inferbus_contracts.services import Service
 from inferbus_shared.bus.bus import Bus
 from inferbus_shared.bus.observer import Observer
+from inferbus_shared.http_client.send_by import is_too_late
 from inferbus_workload_reconciler.acting import carry_out
 from inferbus_workload_reconciler.actions import (
     ChildKind,
@@ -192,6 +193,25 @@ async def test_what_was_under_way_when_the_process_stood_still_is_called_off() -
     with pytest.raises(StoodStillError):
         await act_twice()
     assert not went_on
+
+
+async def test_nothing_is_sent_by_the_step_in_which_the_process_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it was stopped between its last look at the clock and sending."""
+    monkeypatch.setattr("inferbus_workload_reconciler.acting.STANDSTILL_SECONDS", BEAT_SECONDS)
+
+    class Stopped(StoppedView):
+        async def apply(self, action: Create) -> ActionResult:
+            before = is_too_late()
+            time.sleep(2 * BEAT_SECONDS)
+            self.asked.append(f"{before} {is_too_late()}")
+            return ActionResult(outcome=Outcome.DONE)
+
+    view = Stopped()
+    await carry_out(view, parse_workload(serving(1)), _pods(1))
+    assert view.asked == ["False True"]
+    assert not is_too_late(), "what others send isn't concerned"
 
 
 def _stand_still(answered: asyncio.Event) -> None:

@@ -12,7 +12,12 @@ from typing import cast
 import httptools
 
 from inferbus_shared.http_client.answer import Answer
-from inferbus_shared.http_client.failures import NoAnswerError, StaleConnectionError
+from inferbus_shared.http_client.failures import (
+    NoAnswerError,
+    NotSentError,
+    StaleConnectionError,
+)
+from inferbus_shared.http_client.send_by import is_too_late
 
 _MOST_HEAD_BYTES = 2**18
 _NEVER = float("inf")
@@ -52,8 +57,10 @@ class Connection(asyncio.Protocol):
         """Send a request; what comes back, comes in the answer.
 
         `silence_seconds` is the longest time without a byte of it. One that is `streamed` is taken
-        as it comes, and read no faster.
+        as it comes, and read no faster. Raises `NotSentError` where it's too late.
         """
+        if is_too_late():
+            raise NotSentError("the time to send it had passed")
         assert self.is_idle
         assert self._transport is not None
         answer = Answer(self._resume if streamed else None)

@@ -10,3 +10,7 @@ class StaleConnectionError(NoAnswerError):
 
     The server may have closed it while it was idle, or have died of the request.
     """
+
+
+class NotSentError(NoAnswerError):
+    """It was too late to send the request (`send_by`): the server never saw it."""

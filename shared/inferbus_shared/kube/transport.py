@@ -17,7 +17,7 @@ from inferbus_contracts.errors import ProblemsError
 from inferbus_shared.clock import Clock
 from inferbus_shared.http_client.answer import Answer
 from inferbus_shared.http_client.client import HttpClient
-from inferbus_shared.http_client.failures import NoAnswerError
+from inferbus_shared.http_client.failures import NoAnswerError, NotSentError
 from inferbus_shared.http_client.request import RequestWriter, header_lines
 from inferbus_shared.kube.access import Access, route_to
 from inferbus_shared.kube.lines import lines_of
@@ -143,6 +143,8 @@ class Transport:
             )
             status = answer.status
             document = _read(answer, body, about)
+        except NotSentError as error:
+            raise unreachable(str(error), about) from None
         except NoAnswerError as error:
             raise self._unreachable(error, about) from None
         except KubeError as error:

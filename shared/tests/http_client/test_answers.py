@@ -2,13 +2,15 @@
 
 import asyncio
 import itertools
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferbus_shared.http_client.connection import Connection
-from inferbus_shared.http_client.failures import NoAnswerError
+from inferbus_shared.http_client.failures import NoAnswerError, NotSentError
+from inferbus_shared.http_client.send_by import sent_by
 from shared.tests.http_client.peers import (
     OK,
     PATIENT_SECONDS,
@@ -233,3 +235,21 @@ async def test_who_gives_up_gives_its_place_to_the_next() -> None:
         assert await second == b"ok"
         assert server.visits == 2
         await eventually(lambda: server.open == 1, what="the connection given up is closed")
+
+
+async def test_what_is_too_late_to_send_is_never_sent() -> None:
+    """Also over a connection that is kept, where nothing is waited for on the way."""
+    heard: list[bytes] = []
+
+    async def serve(visit: Visit) -> None:
+        while request := await visit.request():
+            heard.append(request[:4])
+            await visit.say(OK)
+
+    async with peer(serve) as server, client_to(server.url) as client:
+        assert await get(client) == b"ok"
+        with sent_by(time.monotonic() - 1), pytest.raises(NotSentError):
+            await post(client)
+        with sent_by(time.monotonic() + PATIENT_SECONDS):
+            assert await get(client) == b"ok"
+        assert heard == [b"GET ", b"GET "]
