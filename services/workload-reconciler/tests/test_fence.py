@@ -204,7 +204,7 @@ async def test_nothing_is_sent_by_the_step_in_which_the_process_stood_still(
     class Stopped(StoppedView):
         async def apply(self, action: Create) -> ActionResult:
             before = is_too_late()
-            time.sleep(2 * BEAT_SECONDS)
+            _stand_still_for(2 * BEAT_SECONDS)
             self.asked.append(f"{before} {is_too_late()}")
             return ActionResult(outcome=Outcome.DONE)
 
@@ -214,9 +214,13 @@ async def test_nothing_is_sent_by_the_step_in_which_the_process_stood_still(
     assert not is_too_late(), "what others send isn't concerned"
 
 
+def _stand_still_for(seconds: float) -> None:
+    time.sleep(seconds)
+
+
 def _stand_still(answered: asyncio.Event) -> None:
     """The process is stopped while an answer is on its way."""
-    time.sleep(4 * BEAT_SECONDS)
+    _stand_still_for(4 * BEAT_SECONDS)
     asyncio.get_running_loop().call_soon(answered.set)
 
 
