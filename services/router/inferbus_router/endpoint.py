@@ -7,6 +7,7 @@ one request, or is closed.
 """
 
 import asyncio
+import errno
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,9 @@ from inferbus_router.timekeeper import Deadlines, Timekeeper
 from inferbus_router.transport import Transport
 from inferbus_router.upstream_protocol import UpstreamProtocol
 from inferbus_router.upstream_tls import UpstreamTls
+
+_TOO_MANY_OPEN = (errno.EMFILE, errno.ENFILE)
+_LOOK_AGAIN_SECONDS = 0.05
 
 
 class ConnectionSeeker(Protocol):
@@ -80,8 +84,7 @@ class Endpoint(EndpointLoad):
 
     async def _connect(self, seeker: ConnectionSeeker) -> None:
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_seconds):
-                connection = await self._open()
+            connection = await self._opened(seeker)
         except (OSError, TimeoutError) as error:
             seconds = self._settings.connect_timeout_seconds
             reason = str(error) or f"no connection within {seconds:g} seconds"
@@ -92,6 +95,19 @@ class Endpoint(EndpointLoad):
             seeker.connected(connection)
         else:
             self.release(connection)
+
+    async def _opened(self, seeker: ConnectionSeeker) -> UpstreamProtocol:
+        """A connection; a router that may open no more waits until it has closed one, because the
+        endpoint isn't to blame, and every other would be as far away.
+        """
+        while True:
+            try:
+                async with asyncio.timeout(self._settings.connect_timeout_seconds):
+                    return await self._open()
+            except OSError as error:
+                if error.errno not in _TOO_MANY_OPEN or not seeker.still_wants_connection:
+                    raise
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _open(self) -> UpstreamProtocol:
         loop, tls = asyncio.get_running_loop(), self._tls

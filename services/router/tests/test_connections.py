@@ -1,8 +1,12 @@
 """Clients' connections: limits, deadlines, what HTTP leaves open, and how connections end."""
 
 import asyncio
+import os
+import resource
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -299,3 +303,29 @@ async def test_connections_that_come_and_go_leave_nothing(
 
     await eventually(lambda: router.running.listener.connections == 0)
     await router.settled()
+
+
+async def test_a_router_that_may_open_no_more_waits_and_blames_no_endpoint(
+    router: RouterUnderTest, start_engine: StartEngine
+) -> None:
+    router.serve((await start_engine()).entry())
+    client = await router.client()
+    (endpoint,) = router.running.router.state.fleet.endpoints()
+    with no_more_files():
+        await client.send(post_bytes(chat()))
+        await eventually(lambda: endpoint.in_flight == 1)
+    assert (await client.response()).status == 200
+    assert endpoint.health.failures == 0
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process can open nothing, for a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
