@@ -89,7 +89,7 @@ async def test_rt_11_a_renamed_model_passes_lora_affinity(start_fleet: StartFlee
     [(LEAST_REQUEST, engine(waiting(10))), (LORA, engine(models=("other",)))],
     ids=["busy", "without-the-adapter"],
 )
-async def test_rt_05_nothing_left_is_overload_and_not_the_clients_fault(
+async def test_t038_rt_05_nothing_left_is_overload_and_not_the_clients_fault(
     start_fleet: StartFleet, configuration: str, script: Script
 ) -> None:
     """The reference answers 400 with a bare string."""

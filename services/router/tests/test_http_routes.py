@@ -1,6 +1,8 @@
 """HTTPRoutes over real sockets: what an engine gets, and what clients get where there is none."""
 
+import json
 import socket
+from pathlib import Path
 
 from inferbus_contracts.events.route import ParentEntry, UrlRewrite
 from inferbus_router.listener import bound_socket
@@ -20,7 +22,7 @@ from services.router.tests.builders import (
     server_key,
 )
 from services.router.tests.client import chat
-from services.router.tests.conftest import RouterUnderTest, StartEngine
+from services.router.tests.conftest import RouterUnderTest, StartEngine, StartRouter
 from services.router.tests.engine import Engine
 from tests.support.eventually import eventually
 
@@ -52,6 +54,19 @@ async def test_t091_an_engine_gets_the_rewritten_path_and_host(
     assert turn.target == "/v1/chat/completions?x=1"
     assert turn.headers["host"] == "engine.example"
     assert turn.json["model"] == "whatever"
+
+
+async def test_rt_31_what_an_http_route_served_is_logged_without_an_error(
+    start_router_under_test: StartRouter, start_engine: StartEngine, tmp_path: Path
+) -> None:
+    """No ModelRoute matched, and none had to."""
+    log = tmp_path / "access.log"
+    router = await start_router_under_test(access_log="json", access_log_path=log)
+    router.apply(behind_gateway(router, await start_engine()))
+    client = await router.client()
+    assert (await client.post(chat(model="whatever"), path="/chat/completions")).status == 200
+    line = json.loads(await eventually(log.read_text))
+    assert (line["status_code"], line.get("error")) == (200, None)
 
 
 async def test_t094_what_no_rule_takes_is_not_found(

@@ -7,6 +7,7 @@ The number is that of routing spec section 9.2.
 from tests.support.mutants import Mutant
 
 MUTANTS = (
+    Mutant("RT_08", "policy_tokens", "_EXTRA_BYTE_EIGHTHS = 3", "_EXTRA_BYTE_EIGHTHS = 0"),
     Mutant(
         "RT_09",
         "policy_choice",

@@ -16,5 +16,11 @@ MUTANTS = (
         "if self.method or self.headers or self.query:",
     ),
     Mutant("RT_30", "gateways", '        and parent.section in ("", listener.name)\n', ""),
+    Mutant(
+        "RT_31",
+        "record",
+        "    error_type: ErrorType | None = None",
+        "    error_type: ErrorType | None = ErrorType.ROUTE_NOT_FOUND",
+    ),
     Mutant("RT_30", "gateways", "        and parent.port in (None, listener.port)\n", ""),
 )
