@@ -16,7 +16,10 @@ from inferbus_contracts.resources.kinds import (
     CONTROLLER_REVISION,
     CORE_SERVICE,
     EXTERNAL_MODEL_PROVIDER,
+    GATEWAY,
     HORIZONTAL_POD_AUTOSCALER,
+    HTTP_ROUTE,
+    INFERENCE_POOL,
     INFERENCE_SERVICE,
     LEADER_WORKER_SET,
     MODEL_BOOSTER,
@@ -48,6 +51,10 @@ def _holds(type_: str) -> Column:
         return str(found["status"]) if found else ""
 
     return Column(type_.upper(), value)
+
+
+def _hostnames(row: Row) -> str:
+    return ", ".join(map(str, at(row.object, "spec.hostnames") or ())) or "*"
 
 
 def _reason(row: Row) -> str:
@@ -250,6 +257,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     AUTOSCALING_POLICY: (*_SCALING, Column("METRICS", _metrics, wide=True)),
     AUTOSCALING_POLICY_BINDING: (*_SCALING, field("POLICY", "spec.policyRef.name", wide=True)),
     EXTERNAL_MODEL_PROVIDER: (_holds("Ready"),),
+    GATEWAY: (field("CLASS", "spec.gatewayClassName"), _holds("Accepted")),
+    HTTP_ROUTE: (Column("HOSTNAMES", _hostnames), _holds("Accepted")),
+    INFERENCE_POOL: (Column("ENDPOINTS", _endpoints), _holds("Ready")),
     MODEL_BOOSTER: (
         _status("Failed", "Active", "Initialized"),
         Column("BACKENDS", _backends),

@@ -15,13 +15,12 @@ from inferbus_shared.kube.client import KubeClient
 from inferbus_shared.kube.problems import KubeError
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import CONFIG_MAP, POD, SECRET
+from inferbus_shared.kube.transport import STRATEGIC_MERGE_PATCH
 
 MANAGER = "inferbus-node-agent"
 _RESOURCES = {SourceKind.CONFIG_MAP: CONFIG_MAP, SourceKind.SECRET: SECRET}
 _ABSENT: Mapping[str, Any] = {"reason": None, "message": None}
 """Fields of a status that go when it doesn't name them."""
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-"""Merges conditions by their types; the API server knows it for its own kinds alone."""
 _OF_EVERY_WRITE = frozenset({"managedFields", "resourceVersion"})
 
 

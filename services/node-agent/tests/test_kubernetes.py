@@ -14,7 +14,6 @@ from node_agent_world import World
 from inferbus_contracts.errors import ErrorCode, ProblemsError
 from inferbus_contracts.resources.scalars import parse_quantity
 from inferbus_node_agent.adapters_kubernetes import (
-    STRATEGIC_MERGE_PATCH,
     ApiStatuses,
     wanted_part,
 )
@@ -28,7 +27,7 @@ from inferbus_shared.kube.problems import KubeError
 from inferbus_shared.kube.reflector import Reflector
 from inferbus_shared.kube.resources import CONFIG_MAP, NODE, POD, SECRET
 from inferbus_shared.kube.settings import KubeSettings
-from inferbus_shared.kube.transport import MERGE_PATCH
+from inferbus_shared.kube.transport import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from inferbus_shared.processes.identity import kill_group
 from tests.fakes.kubernetes import Answer
 from tests.support.eventually import eventually

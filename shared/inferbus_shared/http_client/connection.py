@@ -57,12 +57,13 @@ class Connection(asyncio.Protocol):
         """Send a request; what comes back, comes in the answer.
 
         `silence_seconds` is the longest time without a byte of it. One that is `streamed` is taken
-        as it comes, and read no faster. Raises `NotSentError` where it's too late.
+        as it comes, and read no faster. Raises `NotSentError` where it's too late, and
+        `NoAnswerError` where the server has closed the connection meanwhile.
         """
         if is_too_late():
             raise NotSentError("the time to send it had passed")
-        assert self.is_idle
-        assert self._transport is not None
+        if self._transport is None or not self.is_idle:
+            raise NoAnswerError("the server closed the connection")
         answer = Answer(self._resume if streamed else None)
         self._answer = answer
         self._in_head, self._head_bytes = True, 0

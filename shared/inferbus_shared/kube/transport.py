@@ -38,6 +38,8 @@ JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+"""Merges conditions by their types; the API server knows it for its own kinds alone."""
 
 MAX_THROTTLED_TRIES = 10
 """As often a call is sent that the API server throttles (client-go, `rest.Request`)."""
@@ -50,7 +52,7 @@ _HEADERS = {
 }
 _CONTENT_TYPES = {
     kind: header_lines({"Content-Type": kind})
-    for kind in (JSON, JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+    for kind in (JSON, JSON_PATCH, MERGE_PATCH, APPLY_PATCH, STRATEGIC_MERGE_PATCH)
 }
 _IDEMPOTENT = frozenset({"GET", "DELETE"})
 _LARGEST_REFUSAL_BYTES = 2**20
