@@ -49,9 +49,8 @@ def choose(
     if len(candidates) <= MOST_LOOKED_AT:
         start = turn % len(candidates) if candidates else 0
         ask.complete(candidates)
-        return best((*candidates[start:], *candidates[:start]), ask, tried, now_ms) or _least_bad(
-            candidates, ask, tried, now_ms
-        )
+        in_turn = (*candidates[start:], *candidates[:start]) if start else candidates
+        return best(in_turn, ask, tried, now_ms) or _least_bad(candidates, ask, tried, now_ms)
     looked_at = _some(candidates, turn)
     ask.complete(looked_at)
     among = candidates if members is None else members
