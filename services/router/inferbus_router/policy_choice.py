@@ -89,9 +89,9 @@ def best(loads: Iterable[LoadT], ask: Ask, tried: Collection[LoadT], now_ms: int
 
 def predicted_ttft_ms(load: EndpointLoad, ask: Ask, now_ms: int) -> float:
     """Milliseconds to the first token there."""
-    tokens = ask.prompt_tokens
-    if ask.cached:
-        tokens -= ask.cached.get(load, 0)
+    tokens, cached = ask.prompt_tokens, ask.cached
+    if cached:
+        tokens -= cached.get(load, 0)
         if tokens <= 0:
             tokens = 1
     peers = load.peers

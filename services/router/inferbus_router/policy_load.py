@@ -199,8 +199,9 @@ class EndpointLoad:
         if left_ms <= 0 and not first.is_seen:
             self._pass_unseen(now_ms)
             return self.predicted_wait_ms(now_ms, ms_per_token)
-        behind_ms = (self.waiting_prompt_tokens - tokens) * ms_per_token
-        return behind_ms + _left_ms(work_ms, left_ms)
+        if left_ms < work_ms * _LEAST_LEFT:
+            left_ms = _left_ms(work_ms, left_ms)
+        return (self.waiting_prompt_tokens - tokens) * ms_per_token + left_ms
 
     def _shared_wait_ms(self, peers: Backlog, now_ms: int, ms_per_token: float) -> float:
         """The same with all routers' prompts in one line."""
