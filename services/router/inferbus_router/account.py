@@ -12,7 +12,7 @@ from inferbus_router.errors import ErrorType, RequestError, rate_limited
 from inferbus_router.ledger import Ledger
 from inferbus_router.plan import Plan
 from inferbus_router.policy_limits import Need, Refused, Reservation, RouteLimiter
-from inferbus_router.record import CLIENT_CLOSED, Destination, RequestRecord
+from inferbus_router.record import CLIENT_CLOSED, RequestRecord
 from inferbus_router.request import Request
 from inferbus_router.shared_limits import Answer, SharedReservation
 from inferbus_router.table import Route
@@ -47,11 +47,12 @@ class Account(RequestRecord):
         False where another has to be asked: then `on_answer` is called later, once.
         """
         assert self.request
-        self.destination = Destination(self.model, route.name)
-        limiter = self._ledger.limiters.of(route)
+        charge = self._ledger.charge(route, self.model)
+        self.destination = charge.destination
+        limiter = charge.limiter
         if limiter is None:
             return True
-        tokens = self._ledger.scale(self.model).scaled(body.prompt_tokens)
+        tokens = charge.scale.scaled(body.prompt_tokens)
         need = Need(self.model, self.request.principal, tokens, body.max_output_tokens)
         if isinstance(limiter, RouteLimiter):
             self.take(limiter.reserve(need, now_ms))

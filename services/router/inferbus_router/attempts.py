@@ -239,15 +239,16 @@ class Attempts:
         if self._retry_timer is not None:
             self._retry_timer.cancel()
             self._retry_timer = None
+        endpoint, dispatch = self._endpoint, self._dispatch
+        if endpoint is None or dispatch is None:
+            return None
         if self._connection is not None:
             self._connection.abandon()
             self._connection = None
         self._wish = None
         self.first_byte()
-        endpoint = self._endpoint
-        if endpoint is not None and self._dispatch is not None:
-            endpoint.ended(self._dispatch)
-            self._endpoint = self._dispatch = None
+        endpoint.ended(dispatch)
+        self._endpoint = self._dispatch = None
         return endpoint
 
 

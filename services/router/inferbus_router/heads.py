@@ -72,12 +72,14 @@ FactsT = TypeVar("FactsT", bound=HasLength)
 class HeadMemory(Generic[FactsT]):
     """The last head of a connection and what it means.
 
-    Most peers send the same head again and again, but for the length. Invariant: what is recalled
-    is what reading the head would give.
+    Most peers send the same head again and again, but for the length at most. Invariant: what is
+    recalled is what reading the head would give.
     """
 
+    _head = b""
+    """The whole head; empty where nothing is remembered."""
     _before = b""
-    """The head up to its length; empty where nothing is remembered."""
+    """The head up to its length; empty where it has none."""
     _after = b""
     _from = 0
     """Where the digits of the length begin,"""
@@ -86,7 +88,9 @@ class HeadMemory(Generic[FactsT]):
     _facts: FactsT
 
     def recall(self, head: bytes) -> FactsT | None:
-        """What a head means, where it is the last one but for its length."""
+        """What a head means, where it is the last one, maybe but for its length."""
+        if head and head == self._head:
+            return self._facts
         before = self._before
         if not before or not head.startswith(before) or not head.endswith(self._after):
             return None
@@ -97,7 +101,8 @@ class HeadMemory(Generic[FactsT]):
         return facts if facts.content_length == length else facts.with_length(length)
 
     def remember(self, head: bytes, facts: FactsT) -> None:
-        """Keep a head that was just read; one without a length is of no use."""
+        """Keep a head that was just read."""
+        self._head, self._facts = head, facts
         length = _LENGTH.search(head)
         if length is None:
             self._before = b""
@@ -105,4 +110,3 @@ class HeadMemory(Generic[FactsT]):
         self._from, end = length.span(1)
         self._behind = len(head) - end
         self._before, self._after = head[: self._from], head[end:]
-        self._facts = facts

@@ -32,6 +32,7 @@ class Ask:
         "_size",
         "body",
         "cached",
+        "is_hashed",
         "is_stream",
         "model",
         "prompt_tokens",
@@ -49,7 +50,9 @@ class Ask:
         """Requests with the same key belong together; None: to nobody."""
         self.cached: dict[Any, int] = _NOTHING
         """Tokens at the prompt's beginning that endpoints are thought to hold; others hold none."""
-        self._blocks: Sequence[int] | None = None
+        self.is_hashed = False
+        """Somebody asked for the blocks: there was a choice."""
+        self._blocks: Sequence[int] = ()
         self._ends: Sequence[int] = BLOCK_ENDS
         self._size = 0
         self._incomplete: PrefixIndex[Any] | None = None
@@ -61,22 +64,26 @@ class Ask:
         """An ask whose prompt was hashed elsewhere; `ends` are its blocks' ends in tokens."""
         ask = cls(model, prompt_tokens)
         ask._blocks, ask._ends, ask._size = blocks, ends, prompt_tokens
+        ask.is_hashed = True
         return ask
 
     @property
     def blocks(self) -> Sequence[int]:
         """The chained hashes of the prompt's whole blocks, first one first (`policy_blocks`)."""
-        if self._blocks is None:
+        if not self.is_hashed:
             prompt = self.body.prompt_bytes() if self.body is not None else b""
             self._size = len(prompt)
             self._blocks = chained_blocks(self.model, prompt)
+            self.is_hashed = True
         return self._blocks
 
     def look_up(self, prefixes: PrefixIndex[Any]) -> None:
         """Find out who holds the prompt's beginning."""
-        depths, is_all = prefixes.depths(self.blocks)
+        found, is_all = prefixes.depths(self.blocks)
         tokens, ends, size = self.prompt_tokens, self._ends, self._size
-        self.cached = {holder: tokens * ends[depth - 1] // size for holder, depth in depths.items()}
+        for holder, depth in found.items():
+            found[holder] = tokens * ends[depth - 1] // size
+        self.cached = found
         self._incomplete = None if is_all else prefixes
 
     def complete(self, holders: Iterable[Any]) -> None:
@@ -86,11 +93,6 @@ class Ask:
             for holder in holders:
                 if holder not in self.cached:
                     self.cached[holder] = self.tokens_of(prefixes.depth(holder, self.blocks))
-
-    @property
-    def is_hashed(self) -> bool:
-        """Somebody asked for the blocks: there was a choice."""
-        return self._blocks is not None
 
     def tokens_of(self, depth: int) -> int:
         """Tokens in the first `depth` blocks."""

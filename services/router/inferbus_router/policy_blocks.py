@@ -33,9 +33,11 @@ def chained_blocks(model: str, prompt: bytes) -> list[int]:
     Bytes behind the last whole block are in none, and nothing is cut off, however long it is.
     """
     size = len(prompt)
+    blocks: list[int] = []
+    if size < LEAST_BLOCK_BYTES:
+        return blocks
     view = memoryview(prompt)
     chain = _seed(model)
-    blocks: list[int] = []
     start = 0
     for end in BLOCK_ENDS:
         if end > size:

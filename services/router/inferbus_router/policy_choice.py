@@ -49,9 +49,8 @@ def choose(
     if len(candidates) <= MOST_LOOKED_AT:
         start = turn % len(candidates) if candidates else 0
         ask.complete(candidates)
-        return best((*candidates[start:], *candidates[:start]), ask, tried, now_ms) or _least_bad(
-            candidates, ask, tried, now_ms
-        )
+        in_turn = (*candidates[start:], *candidates[:start]) if start else candidates
+        return best(in_turn, ask, tried, now_ms) or _least_bad(candidates, ask, tried, now_ms)
     looked_at = _some(candidates, turn)
     ask.complete(looked_at)
     among = candidates if members is None else members
@@ -90,9 +89,9 @@ def best(loads: Iterable[LoadT], ask: Ask, tried: Collection[LoadT], now_ms: int
 
 def predicted_ttft_ms(load: EndpointLoad, ask: Ask, now_ms: int) -> float:
     """Milliseconds to the first token there."""
-    tokens = ask.prompt_tokens
-    if ask.cached:
-        tokens -= ask.cached.get(load, 0)
+    tokens, cached = ask.prompt_tokens, ask.cached
+    if cached:
+        tokens -= cached.get(load, 0)
         if tokens <= 0:
             tokens = 1
     peers = load.peers

@@ -36,24 +36,43 @@ class TokenBucket:
 
     def tokens(self, now_ms: int) -> int:
         """Whole tokens there are; negative while in debt."""
+        return self._shares(now_ms) // self.unit_ms
+
+    def _shares(self, now_ms: int) -> int:
+        """The balance at that time."""
+        balance, limit = self._balance, self.limit
         elapsed_ms = now_ms - self._updated_ms
         if elapsed_ms > 0:
             self._updated_ms = now_ms
-            self._balance += self.limit * elapsed_ms
-        capacity = self.limit * self.unit_ms
-        if self._balance > capacity:
-            self._balance = capacity
-        return self._balance // self.unit_ms
+            balance += limit * elapsed_ms
+        capacity = limit * self.unit_ms
+        if balance > capacity:
+            balance = capacity
+        self._balance = balance
+        return balance
 
     def charge(self, tokens: int) -> None:
         """Take tokens, into debt where there aren't enough; a negative number gives back."""
         self._balance -= tokens * self.unit_ms
 
+    def charge_at_most(self, tokens: int) -> int:
+        """Take that many, or as many as there were when it was last asked; returns how many."""
+        left = self._balance // self.unit_ms
+        if tokens > left:
+            tokens = left if left > 0 else 0
+        self._balance -= tokens * self.unit_ms
+        return tokens
+
     def wait_ms(self, tokens: int, now_ms: int) -> int:
-        """Milliseconds until there are that many, at least 1 when there aren't yet."""
-        self.tokens(now_ms)
-        missing = tokens * self.unit_ms - self._balance
-        return max(0, -(-missing // self.limit))
+        """Milliseconds until there are that many, at least 1 when there aren't yet.
+
+        More than the limit are waited for until the bucket is full: a part of a limit lets pass
+        what the whole limit does, when full.
+        """
+        if tokens > self.limit:
+            tokens = self.limit
+        missing = tokens * self.unit_ms - self._shares(now_ms)
+        return -(-missing // self.limit) if missing > 0 else 0
 
     def change(self, limit: int, unit_seconds: int, now_ms: int) -> None:
         """Go on under another limit: keep the debt, and of the tokens what fits."""
@@ -182,19 +201,15 @@ class RouteLimiter:
             input_tokens = need.prompt_tokens
             holding.input.charge(input_tokens)
         if holding.output:
-            left = holding.output.tokens(now_ms)
-            output_tokens = max(0, min(self.expected.of(need), left))
-            holding.output.charge(output_tokens)
+            output_tokens = holding.output.charge_at_most(self.expected.of(need))
         holding.open += 1
         return Reservation(self, holding, input_tokens, output_tokens)
 
     def _refusal(self, holding: Holding, need: Need, now_ms: int) -> Refused | None:
-        declared = self.declared
-        wait_ms = _wait_ms(holding.input, need.prompt_tokens, now_ms)
-        if wait_ms:
+        declared, input_, output = self.declared, holding.input, holding.output
+        if input_ and (wait_ms := input_.wait_ms(need.prompt_tokens, now_ms)):
             return Refused("input", declared.input_tokens or 0, declared.unit_seconds, wait_ms)
-        wait_ms = _wait_ms(holding.output, 1, now_ms)
-        if wait_ms:
+        if output and (wait_ms := output.wait_ms(1, now_ms)):
             return Refused("output", declared.output_tokens or 0, declared.unit_seconds, wait_ms)
         return None
 
@@ -243,15 +258,6 @@ def larger_than_limit(declared: TokenLimit, need: Need) -> Refused | None:
     if not limit or need.prompt_tokens <= limit:
         return None
     return Refused("input", limit, declared.unit_seconds, None)
-
-
-def _wait_ms(bucket: TokenBucket | None, tokens: int, now_ms: int) -> int:
-    """Milliseconds until a side lets that many pass; 0: it does now."""
-    if bucket is None:
-        return 0
-    if tokens > bucket.limit:
-        tokens = bucket.limit  # a part of a limit lets pass what the whole limit does, when full
-    return 0 if bucket.tokens(now_ms) >= tokens else bucket.wait_ms(tokens, now_ms)
 
 
 def _share(limit: int | None, routers: int) -> int | None:

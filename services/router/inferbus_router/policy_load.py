@@ -84,6 +84,8 @@ class EndpointLoad:
         """Where prompts that are sent are noted for other routers; None: nowhere."""
         self.warms_up_until_ms = 0
         self._line: dict[Dispatch, None] = {}
+        self._first: Dispatch | None = None
+        """The first of the line, which every prediction asks for."""
         self._processed_ms = 0
 
     @property
@@ -97,20 +99,26 @@ class EndpointLoad:
 
     def started(self, ask: Ask, now_ms: int) -> Dispatch:
         """A request is sent."""
-        cached = ask.cached.get(self, 0)
-        if ask.is_hashed and self.prefixes is not None:
-            self.prefixes.sent(self, ask.blocks)
+        cached = ask.cached.get(self, 0) if ask.cached else 0
+        is_hashed = ask.is_hashed
+        if is_hashed and self.prefixes is not None:
+            blocks = ask.blocks
+            self.prefixes.sent(self, blocks)
             if self.sent_prompts is not None:
-                self.sent_prompts.append((self, ask.blocks))
-        new_tokens = max(ask.prompt_tokens - cached, 1)
+                self.sent_prompts.append((self, blocks))
+        new_tokens = ask.prompt_tokens - cached
+        if new_tokens < 1:
+            new_tokens = 1
         self.in_flight += 1
         self.waiting_prompt_tokens += new_tokens
         if self.health.ejected_until_ms:
             self.health.probing = True
         peers = self.peers
-        was_first = ask.is_hashed and (peers is None or not peers.waiting_tokens)
+        was_first = is_hashed and (peers is None or not peers.waiting_tokens)
         dispatch = Dispatch(new_tokens, cached, now_ms, ask.is_stream, was_first)
         self._line[dispatch] = None
+        if self._first is None:
+            self._first = dispatch
         return dispatch
 
     def first_token(self, dispatch: Dispatch, now_ms: int) -> None:
@@ -118,7 +126,7 @@ class EndpointLoad:
         self._pass_unseen(now_ms)
         if dispatch not in self._line:
             return
-        if dispatch.was_first and next(iter(self._line)) is dispatch:
+        if dispatch.was_first and self._first is dispatch:
             began_ms = max(self._processed_ms, dispatch.sent_ms)
             self._learn(dispatch, now_ms - began_ms)
         self._leave_line(dispatch)
@@ -157,16 +165,19 @@ class EndpointLoad:
         self.in_flight -= 1
 
     def _leave_line(self, dispatch: Dispatch) -> None:
-        del self._line[dispatch]
+        line = self._line
+        del line[dispatch]
         self.waiting_prompt_tokens -= dispatch.new_tokens
+        if self._first is dispatch:
+            self._first = next(iter(line)) if line else None
 
     def _pass_unseen(self, now_ms: int) -> None:
         """Take those from the head of the line that should be processed, where nobody sees it."""
-        for dispatch in list(self._line):
-            ends_ms = self._began_ms(dispatch) + dispatch.new_tokens * self.ms_per_token
-            if dispatch.is_seen or ends_ms > now_ms:
+        while (first := self._first) is not None and not first.is_seen:
+            ends_ms = self._began_ms(first) + first.new_tokens * self.ms_per_token
+            if ends_ms > now_ms:
                 return
-            self._leave_line(dispatch)
+            self._leave_line(first)
             self._processed_ms = round(ends_ms)
 
     def _began_ms(self, first: Dispatch) -> int:
@@ -177,22 +188,26 @@ class EndpointLoad:
         peers = self.peers
         if peers is not None and peers.waiting_tokens:
             return self._shared_wait_ms(peers, now_ms, ms_per_token)
-        first = next(iter(self._line), None)
+        first = self._first
         if first is None:
             return 0.0
-        began_ms = self._began_ms(first)
-        left_ms = first.new_tokens * ms_per_token - (now_ms - began_ms)
+        tokens, began_ms = first.new_tokens, first.sent_ms
+        if began_ms < self._processed_ms:
+            began_ms = self._processed_ms
+        work_ms = tokens * ms_per_token
+        left_ms = work_ms - (now_ms - began_ms)
         if left_ms <= 0 and not first.is_seen:
             self._pass_unseen(now_ms)
             return self.predicted_wait_ms(now_ms, ms_per_token)
-        behind_ms = (self.waiting_prompt_tokens - first.new_tokens) * ms_per_token
-        return behind_ms + _left_ms(first.new_tokens * ms_per_token, left_ms)
+        if left_ms < work_ms * _LEAST_LEFT:
+            left_ms = _left_ms(work_ms, left_ms)
+        return (self.waiting_prompt_tokens - tokens) * ms_per_token + left_ms
 
     def _shared_wait_ms(self, peers: Backlog, now_ms: int, ms_per_token: float) -> float:
         """The same with all routers' prompts in one line."""
         first_tokens, sent_ms = peers.first_tokens, peers.first_sent_ms
         self._pass_unseen(now_ms)
-        own = next(iter(self._line), None)
+        own = self._first
         if own is not None and own.sent_ms < sent_ms:
             first_tokens, sent_ms = own.new_tokens, own.sent_ms
         began_ms = max(sent_ms, self._processed_ms, peers.processed_ms)
@@ -202,7 +217,7 @@ class EndpointLoad:
 
     def own_backlog(self) -> Backlog:
         """What this router has going on there, for other routers."""
-        first = next(iter(self._line), None)
+        first = self._first
         return Backlog(
             running=self.in_flight,
             waiting_tokens=self.waiting_prompt_tokens,

@@ -75,19 +75,19 @@ class PrefixIndex(Generic[HolderT]):
         held = self._held.get(holder)
         if held is None:
             held = self._held[holder] = OrderedDict()
-        use_again = held.move_to_end
         for block in reversed(blocks):
             if block in held:
-                use_again(block)
+                held.move_to_end(block)
             else:
                 held[block] = None
                 self._count += 1
                 others = self._holders.get(block)
                 self._holders[block] = (holder,) if others is None else (*others, holder)
-        self._shrink(holder, held)
+        if self._limits or self._count > self._most_blocks:
+            self._shrink(holder, held)
 
     def _shrink(self, holder: HolderT, held: OrderedDict[int, None]) -> None:
-        limit = self._limits.get(holder) if self._limits else None
+        limit = self._limits.get(holder)
         if limit is not None:
             while len(held) > limit:
                 self._forget_oldest(holder, held)

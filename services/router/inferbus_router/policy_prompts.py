@@ -13,6 +13,7 @@ import orjson
 
 _AHEAD = ("tools", "system", "instructions")
 """What templates render before the conversation."""
+_NAMES_AHEAD = frozenset(_AHEAD)
 _CONVERSATIONS = ("prompt", "messages", "input")
 """In the order of preference of `policy_tokens`."""
 
@@ -25,9 +26,10 @@ def prompt_bytes(document: Mapping[str, Any]) -> bytes:
             break
     else:
         return b""
-    ahead = [document[name] for name in _AHEAD if name in document]
     try:
         written = orjson.dumps(conversation)
-        return orjson.dumps(ahead) + written if ahead else written
+        if _NAMES_AHEAD.isdisjoint(document):
+            return written
+        return orjson.dumps([document[name] for name in _AHEAD if name in document]) + written
     except orjson.JSONEncodeError:
         return b""  # numbers or surrogates that only the slow parser reads: nobody holds it

@@ -84,19 +84,28 @@ def read_response_head(status: int, head: bytes) -> ResponseHead:
 class Relay:
     """Turns one response into the bytes for one client."""
 
-    usage: UsageReader | None = None
-    """What the response tells about tokens; None where it can't be read."""
-    is_event_stream = False
-    """The client reads events."""
-    must_close = False
-    """The end of the connection is the end of the response."""
-    _framing = _BY_LENGTH
-    _stream: EventStream | None = None
-    _reader: JsonUsageReader | None = None
+    __slots__ = (
+        "_framing",
+        "_head",
+        "_reader",
+        "_stream",
+        "is_event_stream",
+        "must_close",
+        "usage",
+    )
 
     def __init__(self, head: ResponseHead, minor_version: int, drop_usage: bool) -> None:
         """`drop_usage`: the router itself asked for usage, the client must not see it."""
         self._head = head
+        self.usage: UsageReader | None = None
+        """What the response tells about tokens; None where it can't be read."""
+        self.is_event_stream = False
+        """The client reads events."""
+        self.must_close = False
+        """The end of the connection is the end of the response."""
+        self._framing = _BY_LENGTH
+        self._stream: EventStream | None = None
+        self._reader: JsonUsageReader | None = None
         content_type = b"" if head.is_encoded else head.content_type
         if content_type == b"application/json":
             self.usage = self._reader = JsonUsageReader()

@@ -107,7 +107,7 @@ class UpstreamProtocol(asyncio.Protocol):
         body = reader.take_body()
         is_complete = reader.is_complete
         if is_complete:
-            self._give_back(usable=reader.is_reusable and not problem and self._is_sent)
+            self._give_back(usable=reader.is_reusable and not problem and self._is_sent())
         if head is not None or body or is_complete:
             receiver.response_received(head, body, is_complete)
         if problem and self._receiver is receiver:
@@ -117,7 +117,6 @@ class UpstreamProtocol(asyncio.Protocol):
         self.abandon()
         receiver.response_failed(Failure.BROKEN, problem)
 
-    @property
     def _is_sent(self) -> bool:
         """The engine took the whole request, and didn't answer before it had."""
         return self._transport is not None and not self._transport.get_write_buffer_size()

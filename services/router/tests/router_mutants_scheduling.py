@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         "RT_09",
         "policy_choice",
-        "        tokens -= ask.cached.get(load, 0)\n",
+        "        tokens -= cached.get(load, 0)\n",
         "        tokens -= 0\n",
     ),
     Mutant(
