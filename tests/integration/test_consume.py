@@ -154,6 +154,7 @@ async def test_what_can_never_work_goes_aside_and_the_rest_goes_on(
     assert letters["poison"].data == b'{"takenAtMs": "soon"}'
 
 
+@pytest.mark.slow
 async def test_a_server_killed_under_load_loses_and_repeats_nothing(
     nats_server: NatsServer,
 ) -> None:

@@ -187,6 +187,7 @@ async def test_ms_d44_two_instances_at_once_do_what_one_does(
         assert after.items() <= before.items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kube_server", ["fake"], indirect=True)
 async def test_ms_t72_pod_groups_may_be_taken_away_while_pods_run(
     passes: Passes, fleet: KubeFleet

@@ -226,6 +226,7 @@ def lease(holder: str) -> Document:
     return {"metadata": {"name": LEASE}, "spec": spec}
 
 
+@pytest.mark.slow
 async def test_a_controller_that_renews_its_lease_runs_them(
     kube_server: KubeServer, sets: Sets, cluster: KubeCluster
 ) -> None:

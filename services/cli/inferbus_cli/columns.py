@@ -53,10 +53,6 @@ def _holds(type_: str) -> Column:
     return Column(type_.upper(), value)
 
 
-def _hostnames(row: Row) -> str:
-    return ", ".join(map(str, at(row.object, "spec.hostnames") or ())) or "*"
-
-
 def _reason(row: Row) -> str:
     """Why a route isn't ready, or what is doubtful about it."""
     for one in row.resolved.conditions if row.resolved else ():
@@ -258,7 +254,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     AUTOSCALING_POLICY_BINDING: (*_SCALING, field("POLICY", "spec.policyRef.name", wide=True)),
     EXTERNAL_MODEL_PROVIDER: (_holds("Ready"),),
     GATEWAY: (field("CLASS", "spec.gatewayClassName"), _holds("Accepted")),
-    HTTP_ROUTE: (Column("HOSTNAMES", _hostnames), _holds("Accepted")),
+    HTTP_ROUTE: (_holds("Accepted"),),
     INFERENCE_POOL: (Column("ENDPOINTS", _endpoints), _holds("Ready")),
     MODEL_BOOSTER: (
         _status("Failed", "Active", "Initialized"),

@@ -138,6 +138,7 @@ def take_away(node: Node) -> None:
     node.output.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 async def test_kills_at_random_moments_never_leave_half_an_artifact(
     node: Node, hub: ModelHub, files: dict[str, bytes], forks: Forks
 ) -> None:

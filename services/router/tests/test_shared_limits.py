@@ -346,6 +346,7 @@ async def test_t078_a_server_that_was_never_there_lets_pass_what_the_limit_lets_
     assert metrics["inferbus_router_limit_fallbacks"] == 12
 
 
+@pytest.mark.slow
 async def test_t078_rt_07_a_server_that_goes_leaves_every_router_its_part(
     share: Share, wire: Wire, redis: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
