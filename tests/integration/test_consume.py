@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import pytest
 from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
 
