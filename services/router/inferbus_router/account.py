@@ -31,7 +31,7 @@ class Account(RequestRecord):
     _runs = False
 
     def __init__(self, ledger: Ledger, request: Request, arrived_ms: int) -> None:
-        super().__init__(request, arrived_ms)
+        RequestRecord.__init__(self, request, arrived_ms)
         self._ledger = ledger
         ledger.traffic.arrived += 1
 

@@ -71,15 +71,20 @@ class Ask:
     def blocks(self) -> Sequence[int]:
         """The chained hashes of the prompt's whole blocks, first one first (`policy_blocks`)."""
         if not self.is_hashed:
-            prompt = self.body.prompt_bytes() if self.body is not None else b""
-            self._size = len(prompt)
-            self._blocks = chained_blocks(self.model, prompt)
-            self.is_hashed = True
+            self._hash()
         return self._blocks
+
+    def _hash(self) -> None:
+        prompt = self.body.prompt_bytes() if self.body is not None else b""
+        self._size = len(prompt)
+        self._blocks = chained_blocks(self.model, prompt)
+        self.is_hashed = True
 
     def look_up(self, prefixes: PrefixIndex[Any]) -> None:
         """Find out who holds the prompt's beginning."""
-        found, is_all = prefixes.depths(self.blocks)
+        if not self.is_hashed:
+            self._hash()
+        found, is_all = prefixes.depths(self._blocks)
         tokens, ends, size = self.prompt_tokens, self._ends, self._size
         for holder, depth in found.items():
             found[holder] = tokens * ends[depth - 1] // size

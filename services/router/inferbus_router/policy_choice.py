@@ -83,7 +83,8 @@ def best(loads: Iterable[LoadT], ask: Ask, tried: Collection[LoadT], now_ms: int
         predicted_ms = predicted_ttft_ms(load, ask, now_ms)
         if found is None or predicted_ms < good_enough_ms:
             found = load
-            good_enough_ms = predicted_ms - ALIKE_TOKENS * load.ms_per_token
+            alike_ms = ALIKE_TOKENS * load.fleet_speed.ms_per_token * load.slowness.factor
+            good_enough_ms = predicted_ms - alike_ms
     return found
 
 

@@ -26,12 +26,12 @@ class TokenBucket:
     Counts in shares of a token, `1 / unit_ms` each, so that refilling is exact in integers.
     """
 
-    __slots__ = ("_balance", "_updated_ms", "limit", "unit_ms")
+    __slots__ = ("_balance", "_capacity", "_updated_ms", "limit", "unit_ms")
 
     def __init__(self, limit: int, unit_seconds: int, now_ms: int) -> None:
         self.limit = limit
         self.unit_ms = unit_seconds * 1000
-        self._balance = limit * self.unit_ms
+        self._balance = self._capacity = limit * self.unit_ms
         self._updated_ms = now_ms
 
     def tokens(self, now_ms: int) -> int:
@@ -40,16 +40,13 @@ class TokenBucket:
 
     def _shares(self, now_ms: int) -> int:
         """The balance at that time."""
-        balance, limit = self._balance, self.limit
         elapsed_ms = now_ms - self._updated_ms
         if elapsed_ms > 0:
             self._updated_ms = now_ms
-            balance += limit * elapsed_ms
-        capacity = limit * self.unit_ms
-        if balance > capacity:
-            balance = capacity
-        self._balance = balance
-        return balance
+            self._balance += self.limit * elapsed_ms
+        if self._balance > self._capacity:
+            self._balance = self._capacity
+        return self._balance
 
     def charge(self, tokens: int) -> None:
         """Take tokens, into debt where there aren't enough; a negative number gives back."""
@@ -63,22 +60,24 @@ class TokenBucket:
         self._balance -= tokens * self.unit_ms
         return tokens
 
-    def wait_ms(self, tokens: int, now_ms: int) -> int:
-        """Milliseconds until there are that many, at least 1 when there aren't yet.
-
-        More than the limit are waited for until the bucket is full: a part of a limit lets pass
-        what the whole limit does, when full.
+    def lets_pass(self, tokens: int, now_ms: int) -> bool:
+        """Whether there are that many, or it is full: what the whole of a limit lets pass, a part
+        of it does too.
         """
-        if tokens > self.limit:
-            tokens = self.limit
-        missing = tokens * self.unit_ms - self._shares(now_ms)
-        return -(-missing // self.limit) if missing > 0 else 0
+        balance = self._shares(now_ms)
+        return balance >= tokens * self.unit_ms or balance >= self._capacity
+
+    def wait_ms(self, tokens: int, now_ms: int) -> int:
+        """Milliseconds until it lets that many pass, at least 1 when it doesn't yet."""
+        missing = min(tokens * self.unit_ms, self._capacity) - self._shares(now_ms)
+        return max(0, -(-missing // self.limit))
 
     def change(self, limit: int, unit_seconds: int, now_ms: int) -> None:
         """Go on under another limit: keep the debt, and of the tokens what fits."""
         tokens = min(limit, self.tokens(now_ms))
         self.limit = limit
         self.unit_ms = unit_seconds * 1000
+        self._capacity = limit * self.unit_ms
         self._balance = tokens * self.unit_ms
 
 
@@ -194,24 +193,24 @@ class RouteLimiter:
         if (refused := larger_than_limit(self.declared, need)) is not None:
             return refused
         holding = self._holding(holder(self.declared, need), now_ms)
-        if (refused := self._refusal(holding, need, now_ms)) is not None:
-            return refused
+        input_, output = holding.input, holding.output
+        if input_ and not input_.lets_pass(need.prompt_tokens, now_ms):
+            return self._refusal("input", input_.wait_ms(need.prompt_tokens, now_ms))
+        if output and not output.lets_pass(1, now_ms):
+            return self._refusal("output", output.wait_ms(1, now_ms))
         input_tokens = output_tokens = 0
-        if holding.input:
+        if input_:
             input_tokens = need.prompt_tokens
-            holding.input.charge(input_tokens)
-        if holding.output:
-            output_tokens = holding.output.charge_at_most(self.expected.of(need))
+            input_.charge(input_tokens)
+        if output:
+            output_tokens = output.charge_at_most(self.expected.of(need))
         holding.open += 1
         return Reservation(self, holding, input_tokens, output_tokens)
 
-    def _refusal(self, holding: Holding, need: Need, now_ms: int) -> Refused | None:
-        declared, input_, output = self.declared, holding.input, holding.output
-        if input_ and (wait_ms := input_.wait_ms(need.prompt_tokens, now_ms)):
-            return Refused("input", declared.input_tokens or 0, declared.unit_seconds, wait_ms)
-        if output and (wait_ms := output.wait_ms(1, now_ms)):
-            return Refused("output", declared.output_tokens or 0, declared.unit_seconds, wait_ms)
-        return None
+    def _refusal(self, side: LimitSide, wait_ms: int) -> Refused:
+        declared = self.declared
+        limit = declared.input_tokens if side == "input" else declared.output_tokens
+        return Refused(side, limit or 0, declared.unit_seconds, wait_ms)
 
     def _holding(self, key: tuple[str, str], now_ms: int) -> Holding:
         holding = self._holdings.get(key)

@@ -173,8 +173,9 @@ class EndpointLoad:
 
     def _pass_unseen(self, now_ms: int) -> None:
         """Take those from the head of the line that should be processed, where nobody sees it."""
+        ms_per_token = self.ms_per_token
         while (first := self._first) is not None and not first.is_seen:
-            ends_ms = self._began_ms(first) + first.new_tokens * self.ms_per_token
+            ends_ms = self._began_ms(first) + first.new_tokens * ms_per_token
             if ends_ms > now_ms:
                 return
             self._leave_line(first)

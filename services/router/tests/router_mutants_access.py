@@ -34,11 +34,10 @@ MUTANTS = (
     Mutant(
         "RT_07",
         "policy_limits",
-        "        if (refused := self._refusal(holding, need, now_ms)) is not None:",
-        "        refused = self._refusal(holding, need, now_ms)\n"
-        "        if refused is not None and refused.side == 'output' and holding.input:\n"
-        "            holding.input.charge(need.prompt_tokens)\n"
-        "        if refused is not None:",
+        '            return self._refusal("output", output.wait_ms(1, now_ms))',
+        "            if input_:\n"
+        "                input_.charge(need.prompt_tokens)\n"
+        '            return self._refusal("output", output.wait_ms(1, now_ms))',
     ),
     Mutant(
         "RT_07",

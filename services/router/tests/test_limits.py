@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferbus_contracts.events.route import TokenLimit
+from inferbus_router.ledger import Ledger
 from inferbus_router.limits import ClosableLink, Limiters
 from inferbus_router.policy_limits import Need, Refused, Reservation, RouteLimiter, TokenBucket
 from services.router.tests.builders import route, route_key, table_of
@@ -250,6 +251,15 @@ def test_t076_a_limit_that_is_gone_limits_nothing() -> None:
     limiters.sync(without.routes, T0)
 
     assert limiters.of(without.routes[0]) is None
+
+
+def test_a_limit_that_comes_back_is_the_one_that_is_charged() -> None:
+    ledger = Ledger("r", T0, lambda record: None, Limiters(no_redis))
+    table = table_of({route_key("r"): route(limit=limit(input_tokens=1))})
+    for each in (table, table_of({}), table):
+        ledger.follow(each, T0)
+        for known in each.routes:
+            assert ledger.charge(known, "m").limiter is ledger.limiters.of(known)
 
 
 def test_t079_units_last_as_long_as_their_names_say() -> None:

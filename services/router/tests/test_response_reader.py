@@ -37,6 +37,21 @@ def test_it_does_not_matter_how_the_bytes_are_cut(body: bytes, cuts: list[int]) 
     assert reader.take_body() == body
 
 
+def test_a_head_means_the_same_whatever_the_connection_brought_before() -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    answers = (chunked, response(b"x"), response(b"xyz"), response(b"x"), chunked)
+    reader = ResponseReader()
+    said = []
+    for answer in (*answers, *answers, response(b"x", status="404 Not Found")):
+        reader.begin()
+        assert not reader.feed(answer)
+        assert reader.head is not None
+        said.append((reader.head.status, reader.head.content_length, reader.head.is_chunked))
+
+    once = [(200, None, True), (200, 1, False), (200, 3, False), (200, 1, False), (200, None, True)]
+    assert said == [*once, *once, (404, 1, False)]
+
+
 def test_interim_responses_are_passed_over() -> None:
     interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
     for pieces in ([interim + response(b"x")], [interim, response(b"x")]):
