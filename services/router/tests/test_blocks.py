@@ -64,8 +64,10 @@ def test_rt_22_a_long_prompt_is_hashed_to_its_end() -> None:
 
 
 def test_rt_10_a_block_counts_only_together_with_all_before_it() -> None:
-    one, other = b"a" * 1000, b"b" + b"a" * 999
+    size = 4 * LEAST_BLOCK_BYTES
+    one, other = b"a" * size, b"b" + b"a" * (size - 1)
 
+    assert len(chained_blocks("m", one)) == 4
     assert not set(chained_blocks("m", one)) & set(chained_blocks("m", other))
 
 
