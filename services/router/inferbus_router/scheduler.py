@@ -63,17 +63,6 @@ class Choice:
         self._request = PluginRequest(plan.destination.upstream_model, body)
         self._lap_began = 0.0
 
-    def admitted(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """Those that the filters keep; empty where none is left."""
-        self._lap_began = perf_counter()
-        try:
-            kept = self._scheduler.pipeline.admitted(
-                self._request, self._candidates(endpoints), self._lap
-            )
-        except FilteredOutError:
-            return []
-        return _endpoints(kept)
-
     def choose(self, ask: Ask, tried: Collection[Endpoint], now_ms: int) -> Endpoint | None:
         """The endpoint for the next attempt; None where the server has none.
 
